@@ -1,0 +1,135 @@
+"""Fixtures that start the real parts, each once for all tests that want it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+# `pytest` alone, unlike `python -m pytest`, does not make the checkout importable.
+_CHECKOUT = str(Path(__file__).resolve().parents[2])
+if _CHECKOUT not in sys.path:
+    sys.path.append(_CHECKOUT)
+
+from tests.real.parts.dead_ends import DeadEnds, dead_ends  # noqa: E402
+from tests.real.parts.errors import PartUnavailableError  # noqa: E402
+from tests.real.parts.litellm_proxy import (  # noqa: E402
+    LiteLLM,
+    PlainLiteLLM,
+    litellm_proxy,
+    plain_litellm_proxy,
+)
+from tests.real.parts.llama import Llama, llama_server  # noqa: E402
+from tests.real.parts.mocks import Aimock, Llmock, aimock_server, llmock_server  # noqa: E402
+from tests.real.parts.netns import NetworkNamespace, network_namespace  # noqa: E402
+from tests.real.parts.nginx import Nginx, nginx_front  # noqa: E402
+
+Part = TypeVar("Part")
+
+
+@contextlib.contextmanager
+def _or_skip(part: contextlib.AbstractContextManager[Part]) -> Iterator[Part]:
+    """Skip with the reason where the machine cannot run the part; `REAL_PARTS=required` makes that an error."""
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(part)
+        except PartUnavailableError as reason:
+            if os.environ.get("REAL_PARTS") == "required":
+                raise
+            pytest.skip(str(reason))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def parts_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the parts keep their configurations and logs."""
+    return tmp_path_factory.mktemp("parts")
+
+
+@pytest.fixture(scope="session")
+def ends() -> Iterator[DeadEnds]:
+    """A closed port, and one that accepts and never answers."""
+    with dead_ends() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def llama(parts_folder: Path) -> Iterator[Llama]:
+    """A real llama.cpp server with four slots."""
+    with _or_skip(llama_server(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def llama_one_slot(parts_folder: Path) -> Iterator[Llama]:
+    """One with a single slot and a model slow enough for its queue to show: about 80 ms an answer."""
+    with _or_skip(llama_server(parts_folder, name="llama-one-slot", slots=1, size="slow")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def litellm(parts_folder: Path, llama: Llama, ends: DeadEnds) -> Iterator[LiteLLM]:
+    """The LiteLLM proxy with limited keys, in front of the engine."""
+    with _or_skip(litellm_proxy(parts_folder, llama, ends)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def litellm_plain(parts_folder: Path, ends: DeadEnds) -> Iterator[PlainLiteLLM]:
+    """The LiteLLM proxy with a master key and no database."""
+    with _or_skip(plain_litellm_proxy(parts_folder, ends)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def nginx(parts_folder: Path, llama: Llama, llama_one_slot: Llama, ends: DeadEnds) -> Iterator[Nginx]:
+    """A real nginx in front of the engine."""
+    with _or_skip(nginx_front(parts_folder, llama, llama_one_slot, ends)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def netns(parts_folder: Path) -> Iterator[NetworkNamespace]:
+    """A network namespace where packets and names are lost, with an engine inside."""
+    with _or_skip(network_namespace(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def aimock_with(parts_folder: Path) -> Iterator[Callable[..., Aimock]]:
+    """Factory: aimock with these command-line options, one server for equal options."""
+    running: dict[tuple[str, ...], Aimock] = {}
+    with contextlib.ExitStack() as stack:
+
+        def start(*options: str) -> Aimock:
+            if options not in running:
+                part = aimock_server(parts_folder, f"aimock-{len(running)}", options)
+                running[options] = stack.enter_context(_or_skip(part))
+            return running[options]
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def aimock(aimock_with: Callable[..., Aimock]) -> Aimock:
+    """A well-behaved aimock."""
+    return aimock_with()
+
+
+@pytest.fixture(scope="session")
+def llmock_server_of_session(parts_folder: Path) -> Iterator[Llmock]:
+    """The llmock that `llmock` cleans for each test."""
+    with _or_skip(llmock_server(parts_folder, "llmock")) as running:
+        yield running
+
+
+@pytest.fixture
+def llmock(llmock_server_of_session: Llmock) -> Llmock:
+    """An llmock that has seen nobody yet."""
+    llmock_server_of_session.forget()
+    return llmock_server_of_session
