@@ -1,0 +1,222 @@
+"""One self-contained Allure page from the newest results.
+
+Run as ``python -m pytest_thermal.reporting.allure_report``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_thermal.reporting.allure_config import allure_config
+from pytest_thermal.reporting.allure_results import NoResultsError, newest_results, run_facts
+from pytest_thermal.reporting.allure_tools import AllureMissingError, AllureTool, find_allure
+
+HISTORY_RUNS = 20
+"""How many earlier runs the page shows; a quarterly check fills this in five years."""
+
+GENERATE_SECONDS = 600
+"""Allure takes 2 s for 600 tests; ten minutes mean that it hangs."""
+
+_TRACKER = re.compile(
+    r"\s*<script[^>]*\bgoogletagmanager\b[^>]*>\s*</script>(?:\s*<script[^>]*>\s*window\.dataLayer.*?</script>)?",
+    re.DOTALL,
+)
+
+
+class ReportFailedError(Exception):
+    """Allure started and made no page. ``str()`` is the whole message for the user."""
+
+
+def build_report(*, results: Path, output: Path, history: Path, tool: AllureTool) -> Path:
+    """Makes ``output/index.html`` from one run's results and adds the run to ``history``.
+
+    Both are made aside and moved into place: a failure leaves an earlier page and the history as they were.
+    Made twice from the same results, the run still counts once in the history.
+
+    Raises:
+        ReportFailedError: Allure exited with an error, or wrote no page or one that calls outside.
+    """
+    title = report_title(results)
+    output.mkdir(parents=True, exist_ok=True)
+    history.parent.mkdir(parents=True, exist_ok=True)
+    page = output / "index.html"
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=output) as aside:
+        made, trends, config = Path(aside, "page"), Path(aside, "history.jsonl"), Path(aside, "allurerc.json")
+        trends.write_text(other_runs(history, title), encoding="utf-8")
+        config.write_text(
+            json.dumps(
+                allure_config(
+                    title=title,
+                    output=made.resolve(),
+                    history=trends.resolve(),
+                    history_runs=HISTORY_RUNS,
+                    variables={"Results": _as_seen_from_here(results)},
+                ),
+            ),
+            encoding="utf-8",
+        )
+        _generate(tool, config, results)
+        raw = made / "index.html"
+        if not raw.is_file():
+            raise ReportFailedError(
+                f"Allure {tool.version} ended well and wrote no page\n"
+                "likely: a version that names its files otherwise\n"
+                "try: make report with the version that the Makefile names"
+            )
+        raw.write_text(without_tracker(raw.read_text(encoding="utf-8")), encoding="utf-8")
+        raw.replace(page)
+        shutil.move(trends, history)
+    return page
+
+
+def report_title(results: Path) -> str:
+    """The bench, where the run says which, and the name of the results folder, which is the run's start."""
+    bench = {key.lower(): value for key, value in run_facts(results).items()}.get("bench")
+    return f"{bench or 'pytest-thermal'} · {results.resolve().name}"
+
+
+def other_runs(history: Path, title: str) -> str:
+    """The lines of the history that are no earlier report of the same run, in their order."""
+    try:
+        text = history.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    lines = (line for line in text.split("\n") if line.strip())
+    return "".join(f"{line}\n" for line in lines if _name_of(line) != title)
+
+
+def without_tracker(page: str) -> str:
+    """The page without the analytics script, which Allure 3 puts into it and lets nobody switch off.
+
+    Raises:
+        ReportFailedError: a trace of it is left, in a form that this function does not know.
+    """
+    clean = _TRACKER.sub("", page)
+    if re.search(r"<script[^>]*googletagmanager", clean):
+        raise ReportFailedError(
+            "the page still loads an analytics script from outside, so it was not kept\n"
+            "likely: a newer Allure 3 that writes the script otherwise\n"
+            "try: make report with the version that the Makefile names"
+        )
+    return clean
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line. Returns 0 with a page, 1 when Allure failed, 2 when it or the results are missing."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pytest_thermal.reporting.allure_report",
+        description="Makes one self-contained Allure 3 page, which opens from a disk without a server.",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("reports/allure-results"),
+        metavar="DIR",
+        help="a run's --alluredir, or the folder of several: the newest is taken (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("reports/allure"),
+        metavar="DIR",
+        help="where index.html goes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        default=Path("reports/history.jsonl"),
+        metavar="FILE",
+        help="what earlier reports left for the trends, and where this one is added (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--allure",
+        type=Path,
+        default=Path(".allure"),
+        metavar="DIR",
+        help="npm prefix that Allure 3 is installed in (default: %(default)s, then the path)",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        results = newest_results(given.results)
+    except NoResultsError as error:
+        return _refuse(str(error), 2)
+    try:
+        tool = find_allure(prefix=given.allure, environ=os.environ)
+        page = build_report(results=results, output=given.output, history=given.history, tool=tool)
+    except AllureMissingError as error:
+        return _refuse(f"{error}\n{_what_is_left(results, given.output)}", 2)
+    except (ReportFailedError, OSError) as error:
+        return _refuse(f"{error}\n{_what_is_left(results, given.output)}", 1)
+    megabytes = page.stat().st_size / 1e6
+    sys.stdout.write(
+        f"Allure report of {_as_seen_from_here(results)}, {megabytes:.1f} MB, opens in any browser:\n"
+        f"  {page}\n  {page.resolve().as_uri()}\n"
+    )
+    return 0
+
+
+def _generate(tool: AllureTool, config: Path, results: Path) -> None:
+    command = [*tool.command, "generate", "--config", str(config.resolve()), str(results.resolve())]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=GENERATE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ReportFailedError(
+            f"Allure {tool.version} was still at it after {GENERATE_SECONDS} s and was ended\n"
+            "likely: very large attachments, or a machine without free memory\n"
+            "try: look at the size of the results folder"
+        ) from None
+    if done.returncode != 0:
+        said = "\n".join(f"  {line}" for line in done.stdout.strip().splitlines()[-15:])
+        raise ReportFailedError(
+            f"Allure {tool.version} ended with code {done.returncode} and said:\n{said or '  (nothing)'}\n"
+            "likely: a damaged file in the results or in the history\n"
+            "try: again with --history and a fresh file name"
+        )
+
+
+def _name_of(line: str) -> object:
+    """The report name of one line of the history; a line that is no JSON object is nobody's."""
+    try:
+        point = json.loads(line)
+    except ValueError:
+        return None
+    return point.get("name") if isinstance(point, dict) else None
+
+
+def _as_seen_from_here(path: Path) -> str:
+    """Relative where that is possible: a page that is mailed should not tell where its maker lives."""
+    resolved, here = path.resolve(), Path.cwd()
+    return str(resolved.relative_to(here)) if resolved.is_relative_to(here) else resolved.name
+
+
+def _what_is_left(results: Path, output: Path) -> str:
+    page = output / "index.html"
+    stale = f"; {page} is of an earlier run" if page.exists() else ""
+    return f"The run's own results are kept in {results}{stale}"
+
+
+def _refuse(message: str, code: int) -> int:
+    sys.stderr.write(f"no Allure report: {message}\n")
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
