@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ _LONGEST_BODY_BYTES = 4 * 1024 * 1024
 
 
 class Gateway:
-    """An ASGI application. `key` is the one that it accepts; its server sets `close_port`."""
+    """An ASGI application. `key` is the one that it accepts; its server says how to close the port."""
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class Gateway:
         counters: Counters,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.close_port: Callable[[], None] = lambda: None
+        self.close_port: Callable[[], Awaitable[None]] = _nothing
+        self.hang_up: Callable[[], None] = lambda: None
         self._key = key
         self._settings = settings
         self._behaviour = behaviour
@@ -114,12 +115,15 @@ class Gateway:
             if call.status is None:
                 self._counters.served.append(call.record())
         if call.number == self._behaviour.lifetime_requests:
-            self.close_port()
+            self.hang_up()
 
     async def _first_answer(self, call: Call, body: bytes) -> Answer | None:
         lifetime_requests = self._behaviour.lifetime_requests
         if lifetime_requests is not None and call.number > lifetime_requests:
             await call.cut()
+        if call.number == lifetime_requests:
+            # Before the answer, so that whoever has it finds the port closed.
+            await self.close_port()
         if len(body) > _LONGEST_BODY_BYTES:
             return error_answer(413, f"The request is larger than {_LONGEST_BODY_BYTES} bytes.")
         return await self._behaviour.on_request(call)
@@ -309,6 +313,10 @@ def _limit_answer(refusal: Refusal, limits: KeyLimits) -> Answer:
         code="rate_limit_exceeded",
     )
     return replace(answer, headers=headers)
+
+
+async def _nothing() -> None:
+    """Without a server there is no port."""
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -108,23 +108,34 @@ async def serve(
     make_protocol = _protocol_maker(gateway, banner, open_transports)
     server = await loop.create_server(make_protocol, sock=sock, ssl=tls, backlog=_BACKLOG)
 
-    def close_port() -> None:
+    async def close_port() -> None:
+        # A server that closes while a connection is on its way from the kernel to its protocol forgets that
+        # connection and leaves its client hanging. So: accept no more, let those arrive, then close.
+        loop.remove_reader(sock)
+        await _let_arrive()
         server.close()
+
+    def hang_up() -> None:
         for transport in list(open_transports):
             transport.close()
 
-    gateway.close_port = close_port
+    gateway.close_port, gateway.hang_up = close_port, hang_up
     stop = asyncio.Event()
     on_ready(stop)
     try:
         await stop.wait()
     finally:
-        server.close()
-        # Twice: what was accepted in this very turn of the loop has its connection made in the next.
-        for _ in range(2):
-            for transport in list(open_transports):
-                transport.abort()
-            await asyncio.sleep(0)
+        if server.is_serving():
+            await close_port()
+        for transport in list(open_transports):
+            transport.abort()
+        await _let_arrive()
+
+
+async def _let_arrive() -> None:
+    """The turns of the loop that a connection takes to reach its protocol, or a loss to be told to it."""
+    for _ in range(4):
+        await asyncio.sleep(0)
 
 
 def _protocol_maker(
