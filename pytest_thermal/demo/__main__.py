@@ -7,6 +7,7 @@ source.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import signal
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     if options.list:
-        print(_table())
+        with contextlib.suppress(BrokenPipeError):  # the reader, such as `head`, has seen enough
+            print(_table(), flush=True)
         return 0
     try:
         gateway = DemoGateway(
