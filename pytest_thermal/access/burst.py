@@ -1,0 +1,155 @@
+"""Many requests at once: sending them, and what the answers together say."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pytest_thermal.access.gateway import Gateway
+from pytest_thermal.access.plan import BURST_TOKENS, letter_prompt
+from pytest_thermal.access.reading import choices_in, said_in, usage_in
+from pytest_thermal.transport import Exchange
+
+
+FILLER_MARGIN = 4
+"""Words by which two prompts must differ before their token counts may be compared: letters differ by a token or two
+in some tokenizers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shot:
+    """One request of a burst: which letter it asked for, its own id, and what came."""
+
+    index: int
+    letter: str
+    request_id: str
+    answer: Exchange
+    waited_seconds: float
+    """From the burst's start to this answer, in seconds."""
+
+    @property
+    def said(self) -> str:
+        """The answer's text, bare of blanks and punctuation; empty where there is none."""
+        choices = choices_in(self.answer.json)
+        return said_in(choices[0])[0].strip(" \n\t.\"'*`").upper() if choices else ""
+
+    @property
+    def answer_id(self) -> str | None:
+        """The completion's id."""
+        data = self.answer.json
+        found = data.get("id") if isinstance(data, dict) else None
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def echoed_id(self) -> str | None:
+        """Our request id as the answer's headers give it back, if they do."""
+        return self.answer.headers.get("x-request-id")
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """The answer's count of prompt tokens."""
+        usage = usage_in(self.answer.json)
+        return usage.prompt_tokens if usage else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burst:
+    """A burst of requests, ``workers`` at a time, and its wall time in seconds."""
+
+    workers: int
+    shots: tuple[Shot, ...]
+    wall_seconds: float
+
+    @property
+    def refused(self) -> tuple[Shot, ...]:
+        """Those that did not end in a whole 2xx answer."""
+        return tuple(shot for shot in self.shots if not shot.answer.ok or shot.answer.is_html or not shot.answer.body)
+
+    @property
+    def latencies_seconds(self) -> list[float]:
+        """Latencies of the answered ones, sorted."""
+        refused = set(map(id, self.refused))
+        return sorted(shot.answer.latency_seconds for shot in self.shots if id(shot) not in refused)
+
+    def tally(self) -> str:
+        """``13 × 429 Too Many Requests, 3 × 200 OK``: outcomes by number, the refused first."""
+        refused = set(map(id, self.refused))
+        counts = Counter(
+            (id(shot) not in refused, shot.answer.status_line + (" (HTML page)" if shot.answer.is_html else ""))
+            for shot in self.shots
+        )
+        return ", ".join(f"{number} × {what}" for (_, what), number in sorted(counts.items(), key=lambda kv: (kv[0][0], -kv[1])))
+
+
+def fire(gateway: Gateway, *, requests: int, workers: int) -> Burst:
+    """Send ``requests`` chats of one token, ``workers`` at a time, the first of each worker at the same moment.
+
+    Raises CannotMeasure when the token budget has not got them.
+    """
+    gateway.reserve(BURST_TOKENS, requests=requests)
+    gateway.client  # noqa: B018 - made before the threads, so that they share one
+    workers = min(workers, requests)
+    start = threading.Barrier(workers)
+    begin = 0.0
+
+    def shoot(index: int) -> Shot:
+        nonlocal begin
+        if index < workers:
+            start.wait(timeout=30)
+            begin = begin or time.perf_counter()
+        letter, prompt = letter_prompt(index)
+        request_id = f"thermal-{uuid.uuid4()}"
+        answer = gateway.ask(prompt, tokens=BURST_TOKENS, request_id=request_id, reserved=True)
+        return Shot(
+            index=index,
+            letter=letter,
+            request_id=request_id,
+            answer=answer,
+            waited_seconds=time.perf_counter() - begin,
+        )
+
+    with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="thermal-burst") as pool:
+        shots = tuple(pool.map(shoot, range(requests)))
+    return Burst(workers=workers, shots=shots, wall_seconds=time.perf_counter() - begin)
+
+
+def mixed_up(shots: Sequence[Shot]) -> str | None:
+    """How the answers show that they were not each their own request's; None when nothing shows it.
+
+    Four independent signs: our request id comes back with another answer; two answers share one id; a letter that
+    was asked for elsewhere comes back here while its owner got another; prompt tokens fall while prompts grow.
+    """
+    ours = {shot.request_id: shot for shot in shots}
+    for shot in shots:
+        owner = ours.get(shot.echoed_id or "")
+        if owner is not None and owner is not shot:
+            return f"request {shot.index} got the x-request-id of request {owner.index}"
+    ids = Counter(shot.answer_id for shot in shots if shot.answer_id)
+    shared = [(name, number) for name, number in ids.items() if number > 1]
+    if shared:
+        name, number = max(shared, key=lambda entry: entry[1])
+        return f"{number} answers carry one and the same id {name[:60]}"
+    letters = {shot.letter: shot for shot in shots} if len({s.letter for s in shots}) == len(shots) else {}
+    obedient = [shot for shot in shots if shot.said in letters]
+    # A random or a talkative model says letters by chance; only a set that mostly obeys can testify.
+    if letters and len(obedient) >= 0.75 * len(shots):
+        for shot in obedient:
+            owner = letters[shot.said]
+            if owner is not shot and owner.said != owner.letter and owner.said in letters:
+                return f"request {shot.index} asked for {shot.letter} and got {shot.said}, which request {owner.index} asked for"
+    counted = [(shot.index, shot.prompt_tokens) for shot in shots if shot.prompt_tokens is not None]
+    for position, (sooner, few) in enumerate(counted):
+        for later, many in counted[position + FILLER_MARGIN :]:
+            if many < few:
+                return f"request {later} has the longer prompt but {many} prompt tokens, request {sooner} has {few}"
+    return None
+
+
+def proven_own(shots: Sequence[Shot]) -> int:
+    """How many answers show by their letter or their echoed id that they are their own request's."""
+    return sum(shot.said == shot.letter or shot.echoed_id == shot.request_id for shot in shots)

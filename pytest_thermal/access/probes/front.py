@@ -1,0 +1,267 @@
+"""HTTP, key, model list: what the gateway's own front says before an engine is asked."""
+
+from __future__ import annotations
+
+import difflib
+import socket
+from dataclasses import replace
+from datetime import timezone
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit, urlunsplit
+
+from pytest_thermal.access.gateway import Gateway
+from pytest_thermal.access.reading import describe, model_ids, transcript
+from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
+from pytest_thermal.bench import describe_key
+from pytest_thermal.model import is_outside
+from pytest_thermal.transport import Exchange, Fault, exchange, unsendable
+
+CLOCK_SKEW_SECONDS = 60
+BANNER_SECONDS = 1.0
+COMMON_PREFIXES = ("", "/api", "/openai", "/llm", "/gateway", "/gw", "/ai")
+
+
+def http(gateway: Gateway) -> Verdict:
+    """Something answers in HTTP, and it is the gateway: no proxy's page, no 5xx, no silence."""
+    # A key that fits into no header stops the request on this side; the next layer says so.
+    answer = gateway.models_without_key if _unsendable(gateway) else gateway.models
+    found = gateway.diagnose(_with_banner(gateway, answer), "models")
+    if found is not None and not is_outside("http", found.layer):
+        return found.verdict(answer)
+    server = answer.headers.get("server", "")
+    return passed(
+        f"{answer.status_line} from {answer.line}" + (f", server: {server[:40]}" if server else ""),
+        warnings=_clock_warning(answer),
+        status=answer.status,
+        server=server[:80],
+        latency_ms=round(answer.latency_seconds * 1000, 1),
+    )
+
+
+def key(gateway: Gateway) -> Verdict:
+    """The gateway takes this bench's key, shown by an answer that it does not give without one."""
+    reason = _unsendable(gateway)
+    if reason:
+        return failed(
+            f"the key in {gateway.domain.key_origin} ({describe_key(gateway.domain.key)}) cannot be sent: {reason}",
+            likely="it was copied from a document or a terminal that changed or wrapped it",
+            advice=f"set {gateway.domain.key_origin} again: plain ASCII, one line, no quotes",
+        )
+    answer = gateway.models
+    found = gateway.diagnose(answer, "models")
+    if found is not None and found.layer == "models":
+        other = _answering_elsewhere(gateway)
+        if other is not None and other.ok:
+            answer, found = other, gateway.diagnose(other, "models")
+    if found is not None and found.layer in ("key", "quota"):
+        return found.verdict(answer)
+    if answer.ok and not _open_to_all(gateway, answer):
+        return _good(gateway, f"{answer.line} answers with it and not without it", answer)
+    return _key_by_chat(gateway, answer)
+
+
+def models(gateway: Gateway) -> Verdict:
+    """`GET /v1/models` answers 200 with a list in OpenAI's form."""
+    answer = gateway.models
+    found = gateway.diagnose(answer, "models")
+    if found is not None:
+        return _path_verdict(gateway, answer) or found.verdict(answer)
+    listed = model_ids(answer.json)
+    if listed is None:
+        return failed(
+            f"{answer.status_line} from {answer.line} is no model list ({_shape(answer)})",
+            likely="another API answers at this address (a native engine's, or a console's)",
+            advice=f"compare base_url {gateway.domain.base_url} with the gateway's OpenAI-compatible address",
+            transcript=transcript(answer),
+        )
+    if not listed:
+        return failed(
+            f"{answer.line} lists no model",
+            likely="no engine has registered with the gateway, or the key's project may use none",
+            advice="look at the gateway's engines; give the key's project a model",
+            transcript=transcript(answer),
+        )
+    warnings: tuple[str, ...] = ()
+    if answer.content_type != "application/json":
+        warnings = (f"the list is labelled {answer.content_type or 'with no type'}, not application/json",)
+    return passed(f"{len(listed)} listed: {_some(listed)}", warnings=warnings, models=", ".join(listed[:50]))
+
+
+def models_route_default(gateway: Gateway) -> Verdict:
+    """The default model of `model_route` is listed."""
+    return _route(gateway, "default", gateway.domain.route.default)
+
+
+def models_route_fallback(gateway: Gateway) -> Verdict:
+    """The fallback model of `model_route` is listed."""
+    return _route(gateway, "fallback", gateway.domain.route.fallback)
+
+
+def _route(gateway: Gateway, which: str, wanted: str | None) -> Verdict:
+    if not wanted:
+        return skipped(f"the bench names no {which} model")
+    listed = model_ids(gateway.models.json) or []
+    if wanted in listed:
+        return passed(f"{which} model {wanted!r} is listed")
+    nearest = difflib.get_close_matches(wanted, listed, n=1, cutoff=0.4)
+    same = [name for name in listed if name.lower() == wanted.lower() or name.split("/")[-1] == wanted.split("/")[-1]]
+    near = same or nearest
+    return failed(
+        f"{which} model {wanted!r} is not among the {len(listed)} listed"
+        + (f"; nearest is {near[0]!r}" if near else f": {_some(listed)}"),
+        likely="a spelling mistake in the route"
+        if near
+        else "it is not deployed here, or this key's project may not use it",
+        advice=(f"{near[0]!r} as {which} model in the bench file, or " if near else "")
+        + f"deploy {wanted!r}, or give the key's project access to it",
+        transcript=transcript(gateway.models),
+        listed=", ".join(listed[:50]),
+    )
+
+
+# --- the key -------------------------------------------------------------------------------------------------
+
+
+def _unsendable(gateway: Gateway) -> str | None:
+    return unsendable(gateway.domain.key) if gateway.domain.key is not None else None
+
+
+def _with_banner(gateway: Gateway, answer: Exchange) -> Exchange:
+    """The exchange, but told as "not HTTP" where the port greets whoever connects, as SSH, SMTP or a database does:
+    such a service closes on our request before its greeting is read."""
+    if answer.fault not in (Fault.CLOSED, Fault.RESET) or gateway.route.uses_tls or gateway.route.proxy:
+        return answer
+    try:
+        with socket.create_connection(gateway.route.hop, timeout=gateway.connect_seconds) as sock:
+            sock.settimeout(BANNER_SECONDS)
+            greeting = sock.recv(200)
+    except OSError:
+        return answer
+    if not greeting:
+        return answer
+    return replace(answer, fault=Fault.NOT_HTTP, fault_text=greeting.decode("latin-1"))
+
+
+def _good(gateway: Gateway, how: str, answer: Exchange) -> Verdict:
+    gateway.key_proven = True
+    return passed(
+        f"{describe_key(gateway.domain.key)} from {gateway.domain.key_origin} is good: {how}",
+        status=answer.status,
+        key_origin=gateway.domain.key_origin,
+    )
+
+
+def _open_to_all(gateway: Gateway, answer: Exchange) -> bool:
+    """Whether the model list says nothing about the key."""
+    if gateway.domain.key is None:
+        return True
+    bare = gateway.models_without_key if answer is gateway.models else exchange(
+        gateway.client, "GET", answer.url, auth=None, read_seconds=gateway.answer_seconds
+    )
+    return bare.ok
+
+
+def _key_by_chat(gateway: Gateway, listing: Exchange) -> Verdict:
+    """The model list is open, or fails for everyone: let a minimal chat decide."""
+    if not listing.ok and listing.status in (404, 405, 410, 501) and gateway.domain.route.default is None:
+        return skipped(f"not proven: {describe(listing)}, and the bench names no model to ask for")
+    answer = gateway.chat
+    found = gateway.diagnose(answer, "chat")
+    if found is not None and found.layer in ("key", "quota"):
+        return found.verdict(answer)
+    if found is not None and not answer.ok:
+        # Not the key's fault; the layer at fault speaks for itself further in.
+        return skipped(f"not proven: the model list is open, and {describe(answer)}")
+    if gateway.domain.key is None:
+        return skipped("the bench names no key, and this gateway asks for none")
+    bare = gateway.chat_without_key
+    if bare.ok:
+        return skipped("not proven: this gateway checks no key; a chat without one is answered too")
+    if bare.fault is not None:
+        raise CannotMeasure(
+            f"the model list is open, and a chat without the key ended in: {bare.status_line}",
+            likely="the gateway drops requests without a key, or failed just then",
+            advice="run again",
+        )
+    return _good(gateway, f"{answer.line} answers with it and not without it (the model list is open to all)", answer)
+
+
+# --- the path ------------------------------------------------------------------------------------------------
+
+
+def _candidates(base_url: str) -> list[str]:
+    """Other places the API may be, on the same origin only, so that the key goes nowhere new."""
+    parts = urlsplit(base_url)
+    segments = [segment for segment in parts.path.split("/") if segment]
+    version = segments[-1] if segments else "v1"
+    above = segments[:-1]
+    paths = ["/" + "/".join([*above[:depth], version]) for depth in range(len(above), -1, -1)]
+    paths += ["/" + "/".join(above)] if above else [""]
+    paths += [f"{prefix}/{name}" for prefix in COMMON_PREFIXES for name in dict.fromkeys((version, "v1"))]
+    return [
+        urlunsplit((parts.scheme, parts.netloc, path.rstrip("/"), "", ""))
+        for path in dict.fromkeys(paths)
+        if path.rstrip("/") != parts.path.rstrip("/")
+    ]
+
+
+def _answering_elsewhere(gateway: Gateway) -> Exchange | None:
+    """The first answer at another path that knows of models: a list, or a refusal of the key. Remembered."""
+    for base in _candidates(gateway.domain.base_url):
+        if base not in gateway.paths_tried:
+            gateway.paths_tried[base] = exchange(
+                gateway.client, "GET", base + "/models", read_seconds=gateway.answer_seconds
+            )
+        answer = gateway.paths_tried[base]
+        if (answer.ok and model_ids(answer.json)) or (answer.status == 401 and not answer.is_html):
+            return answer
+    return None
+
+
+def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
+    if answer.status not in (404, 405, 410, 501):
+        return None
+    other = _answering_elsewhere(gateway)
+    if other is None:
+        return None
+    right = other.url.removesuffix("/models")
+    here, there = (url.rstrip("/").count("/") for url in (gateway.domain.base_url, right))
+    levels = abs(here - there)
+    amount = f"{levels} level{'s' if levels != 1 else ''} of path too {'many' if here > there else 'few'}"
+    return failed(
+        f"{describe(answer)}, but {other.status_line} from {other.line}",
+        likely=f"the address has {amount}" if levels else "the address has another path",
+        advice=f"base_url {right} instead of {gateway.domain.base_url}"
+        f" (set in {gateway.bench.origins.get(f'domains.{gateway.domain.name}.base_url', 'the bench file')})",
+        transcript=transcript(answer),
+        right_base_url=right,
+    )
+
+
+def _shape(answer: Exchange) -> str:
+    data = answer.json
+    if data is None:
+        return f"{answer.content_type or 'no content type'}, not JSON"
+    if isinstance(data, dict):
+        return "JSON with " + (", ".join(sorted(map(str, data))[:6]) or "nothing in it")
+    return f"JSON {type(data).__name__}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _clock_warning(answer: Exchange) -> tuple[str, ...]:
+    """The gateway's clock against ours, from its Date header: a skew breaks certificates, tokens and comparisons."""
+    try:
+        theirs = parsedate_to_datetime(answer.headers.get("date", ""))
+    except ValueError:
+        return ()
+    if theirs.tzinfo is None:
+        theirs = theirs.replace(tzinfo=timezone.utc)
+    skew = theirs.timestamp() - (answer.started_unix_seconds + answer.latency_seconds)
+    if abs(skew) < CLOCK_SKEW_SECONDS:
+        return ()
+    return (f"this machine's clock and the gateway's differ by {abs(skew):.0f} s",)
+
+

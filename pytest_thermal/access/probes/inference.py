@@ -1,0 +1,332 @@
+"""Chat and stream: the first questions that an engine must answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pytest_thermal.access.gateway import Gateway
+from pytest_thermal.access.plan import CHAT_TOKENS, ROUTE_TOKENS
+from pytest_thermal.access.reading import (
+    choices_in,
+    describe,
+    error_text,
+    model_ids,
+    quote,
+    said_in,
+    transcript,
+    usage_in,
+)
+from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
+from pytest_thermal.transport import Exchange, Fault, StreamExchange
+
+BUFFERED_FROM_SECONDS = 0.5
+BUFFERED_SPAN_SECONDS = 0.001
+"""Several tokens within a millisecond, after half a second of nothing: no engine is that slow and that fast."""
+
+
+def chat(gateway: Gateway) -> Verdict:
+    """A minimal chat is answered with choices."""
+    return _chat_verdict(gateway, gateway.chat, gateway.model)
+
+
+def chat_usage(gateway: Gateway) -> Verdict:
+    """Its usage gives prompt, completion and total tokens, and they add up."""
+    usage = usage_in(gateway.chat.json)
+    proof = transcript(gateway.chat)
+    if usage is None or usage.missing:
+        gone = "usage" if usage is None else ", ".join(usage.missing)
+        return failed(
+            f"the answer has no {gone}",
+            likely="the engine or the gateway leaves token counts out: quotas and throughput cannot be checked",
+            advice="switch usage on in the gateway (include_usage, track_usage …), or update the engine",
+            transcript=proof,
+        )
+    if not usage.adds_up:
+        return failed(
+            f"usage does not add up: {usage}",
+            likely="the gateway counts with another tokenizer than the engine, or counts hidden tokens in one place only",
+            advice="compare with the engine's own /v1/chat/completions; report it to the gateway's maker",
+            transcript=proof,
+        )
+    if not usage.prompt_tokens:
+        return failed(
+            f"usage counts no prompt tokens: {usage}",
+            likely="the gateway fills usage in without counting",
+            advice="compare with the engine's own answer",
+            transcript=proof,
+        )
+    return passed(
+        str(usage), prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
+    )
+
+
+def chat_model(gateway: Gateway) -> Verdict:
+    """The model that was asked for is the one that answered."""
+    return _model_verdict(gateway, gateway.chat, gateway.model)
+
+
+def chat_fallback(gateway: Gateway) -> Verdict:
+    """The fallback model answers too, so that a switch to it would work."""
+    route = gateway.domain.route
+    if not route.fallback or route.fallback == gateway.model:
+        return skipped("the bench names no fallback model besides the default")
+    answer = gateway.ask("Reply with only the word OK.", tokens=ROUTE_TOKENS, model=route.fallback)
+    verdict = _chat_verdict(gateway, answer, route.fallback)
+    if verdict.outcome != "passed":
+        return verdict
+    return _model_verdict(gateway, answer, route.fallback)
+
+
+def chat_limit(gateway: Gateway) -> Verdict:
+    """`max_tokens` is kept, so that the cost of a run can be promised."""
+    usage = usage_in(gateway.chat.json)
+    if usage is None or usage.completion_tokens is None:
+        raise CannotMeasure("the answer does not say how many tokens it spent")
+    if usage.completion_tokens <= CHAT_TOKENS:
+        return passed(f"{usage.completion_tokens} of at most {CHAT_TOKENS} tokens spent")
+    return failed(
+        f"{usage.completion_tokens} output tokens charged where {CHAT_TOKENS} were allowed",
+        likely="the gateway ignores max_tokens (or counts reasoning outside it): this run costs more than its budget",
+        advice="set a limit on the gateway's side before a load of thousands of requests",
+        transcript=transcript(gateway.chat),
+    )
+
+
+def stream(gateway: Gateway) -> Verdict:
+    """A streamed chat brings its first token, goes on without a stall, and comes to its end."""
+    streamed = gateway.stream
+    answer = streamed.exchange
+    parts = _parts(streamed)
+    trouble = _stream_trouble(gateway, streamed, parts)
+    if trouble is not None:
+        return trouble
+    if not parts:
+        return passed(
+            "finished, and its usage counts tokens, but none of them was visible text",
+            warnings=("time to first token was not measured: the stream's tokens carried no text",),
+        )
+    first = parts[0][0]
+    gaps = [later[0] - sooner[0] for sooner, later in zip(parts, parts[1:], strict=False)]
+    warnings: tuple[str, ...] = ()
+    total = answer.latency_seconds
+    if len(parts) > 2 and first >= BUFFERED_FROM_SECONDS and parts[-1][0] - first < BUFFERED_SPAN_SECONDS:
+        warnings = (
+            f"all {len(parts)} chunks came at once after {first:.2f} s: something on the way buffers the"
+            " stream (nginx: proxy_buffering off), and times to first token are not the engine's",
+        )
+    return passed(
+        f"first token after {first * 1000:.0f} ms, {len(parts)} chunks in {total * 1000:.0f} ms",
+        warnings=warnings,
+        first_token_ms=round(first * 1000, 1),
+        longest_gap_ms=round(max(gaps) * 1000, 1) if gaps else None,
+        chunks=len(parts),
+    )
+
+
+def stream_done(gateway: Gateway) -> Verdict:
+    """The stream closes with `[DONE]`, by which clients tell its end from a cut."""
+    if any(event.is_done for event in gateway.stream.events):
+        return passed("ends with [DONE]")
+    return failed(
+        "ended without [DONE], though with a finish_reason",
+        likely="the engine or a gateway between leaves it out; some clients then wait or report a cut",
+        advice="update the engine or gateway; this plugin's load takes finish_reason as the end",
+        transcript=transcript(gateway.stream.exchange),
+    )
+
+
+def stream_usage(gateway: Gateway) -> Verdict:
+    """The stream's last chunks give usage, as asked for by `stream_options.include_usage`."""
+    counted = [usage for usage in (usage_in(event.json) for event in gateway.stream.events) if usage]
+    if not counted:
+        return failed(
+            "no usage in the stream, though include_usage was asked for",
+            likely="the engine or a gateway between does not know stream_options: streamed load counts chunks, not tokens",
+            advice="update the engine or gateway, or run the load with stream = false",
+            transcript=transcript(gateway.stream.exchange),
+        )
+    usage = counted[-1]
+    if usage.missing or not usage.adds_up:
+        return failed(
+            f"usage of the stream does not add up: {usage}",
+            likely="the gateway counts streamed tokens with another tokenizer than the engine",
+            advice="compare with the engine's own stream",
+            transcript=transcript(gateway.stream.exchange),
+        )
+    return passed(str(usage), prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
+
+
+# --- judging one answer --------------------------------------------------------------------------------------
+
+
+def _chat_verdict(gateway: Gateway, answer: Exchange, model: str | None) -> Verdict:
+    found = gateway.diagnose(answer, "chat", model=model)
+    if found is not None:
+        return found.verdict(answer)
+    data = answer.json
+    trouble = completion_trouble(data)
+    if trouble is not None:
+        return failed(
+            f"{answer.status_line} from {answer.line}, but {trouble}",
+            likely=f"the gateway tells an error with status 200: {quote(error_text(answer))}"
+            if isinstance(data, dict) and data.get("error")
+            else "another API's answer, or a gateway that loses the engine's",
+            advice="compare with the engine's own /v1/chat/completions",
+            transcript=transcript(answer),
+        )
+    choice = choices_in(data)[0]
+    content, thought = said_in(choice)
+    warnings: tuple[str, ...] = ()
+    if not content and not thought and choice.get("finish_reason") != "length":
+        warnings = ("the answer is empty although it was not cut by max_tokens",)
+    said = "reasoning only" if thought and not content else f"finish_reason {choice.get('finish_reason')}"
+    return passed(
+        f"{model or 'the model'} answers in {answer.latency_seconds * 1000:.0f} ms, {said}",
+        warnings=warnings,
+        latency_ms=round(answer.latency_seconds * 1000, 1),
+        model=str(data.get("model", ""))[:120],
+    )
+
+
+def completion_trouble(data: Any) -> str | None:
+    """Why ``data`` is no chat completion; None when it is one. Empty content is fine: reasoning models spend
+    all of ``max_tokens`` before they speak."""
+    if not isinstance(data, dict):
+        return "the body is no JSON object"
+    choices = choices_in(data)
+    if not choices:
+        return "it has no choices"
+    first = choices[0]
+    if not isinstance(first.get("message"), dict):
+        return "its first choice has no message"
+    return None
+
+
+def _model_verdict(gateway: Gateway, answer: Exchange, asked: str | None) -> Verdict:
+    data = answer.json
+    answered = data.get("model") if isinstance(data, dict) else None
+    if asked is None:
+        return skipped("no model was asked for")
+    if not isinstance(answered, str) or not answered:
+        raise CannotMeasure(
+            "the answer does not name its model",
+            likely="the gateway leaves the field out",
+            advice="compare with the engine's own answer; an answer by another model would go unnoticed",
+        )
+    if same_model(asked, answered):
+        return passed(f"asked for {asked!r}, answered by {answered!r}")
+    listed = model_ids(gateway.models.json) or []
+    if answered in listed or answered in (gateway.domain.route.default, gateway.domain.route.fallback):
+        return failed(
+            f"asked for {asked!r}, answered by {answered!r}",
+            likely="the gateway fell back to another route without saying so: the engine of this one is down",
+            advice=f"ask the engine of {asked!r} directly; look for a fallback rule in the gateway's configuration",
+            transcript=transcript(answer),
+        )
+    return passed(
+        f"asked for {asked!r}, answered by {answered!r}, which is not listed: taken for an alias",
+        warnings=(f"{asked!r} is answered by {answered!r}: make sure that it is an alias of it",),
+    )
+
+
+def same_model(asked: str, answered: str) -> bool:
+    """Whether two names mean one model: provider prefixes, case, and a trailing date or version do not count."""
+    short, long = sorted((_plain(asked), _plain(answered)), key=len)
+    return long == short or bool(re.fullmatch(re.escape(short) + r"[-_@:.](\d[\w.-]*|latest|preview)", long))
+
+
+def _plain(model: str) -> str:
+    return model.rstrip("/").rsplit("/", 1)[-1].lower()
+
+
+# --- judging a stream ----------------------------------------------------------------------------------------
+
+
+def _parts(streamed: StreamExchange) -> list[tuple[float, str]]:
+    """Arrival (s) and text of each chunk that carries output: content, reasoning, or a tool call."""
+    found = []
+    for event in streamed.events:
+        for choice in choices_in(event.json)[:1]:
+            content, thought = said_in(choice)
+            delta = choice.get("delta")
+            other = isinstance(delta, dict) and (delta.get("tool_calls") or delta.get("refusal"))
+            if content or thought or other:
+                found.append((event.at_seconds, content or thought))
+    return found
+
+
+def _finished(streamed: StreamExchange) -> bool:
+    return any(event.is_done for event in streamed.events) or any(
+        choice.get("finish_reason") for event in streamed.events for choice in choices_in(event.json)
+    )
+
+
+def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tuple[float, str]]) -> Verdict | None:
+    answer = streamed.exchange
+    proof = transcript(answer)
+    so_far = f"after {len(parts)} chunks and {answer.latency_seconds:.2f} s"
+    logs = "the logs of the gateway and the engine at this minute; read timeouts of every proxy between"
+    mid_error = next(
+        (event.json["error"] for event in streamed.events if isinstance(event.json, dict) and event.json.get("error")),
+        None,
+    )
+    if mid_error is not None:
+        text = mid_error.get("message", mid_error) if isinstance(mid_error, dict) else mid_error
+        return failed(
+            f"an error in the middle of the stream, {so_far}: {quote(str(text))}",
+            likely="the engine failed on this request after the gateway had said 200",
+            advice=logs,
+            transcript=proof,
+        )
+    if answer.fault is Fault.SILENCE and answer.status is not None:
+        return failed(
+            f"the stream stalled {so_far}: {answer.fault_text}",
+            likely="the engine hangs in mid-answer: preempted, out of memory for its cache, or a card that stopped",
+            advice="the engine's log and nvidia-smi/npu-smi at this minute; then again with one request alone",
+            transcript=proof,
+        )
+    if answer.fault is not None and answer.status is not None:
+        if _finished(streamed):
+            return None
+        return failed(
+            f"the stream was cut {so_far}: {answer.fault_text}",
+            likely="the gateway, a proxy between or the engine closed it: a crash, or a limit on time or size",
+            advice=logs,
+            transcript=proof,
+        )
+    found = gateway.diagnose(answer, "stream")
+    if found is not None:
+        return found.verdict(answer)
+    if not streamed.is_event_stream or (not parts and completion_trouble(answer.json) is None):
+        return failed(
+            f"{answer.status_line} with {answer.content_type or 'no content type'} instead of an event stream",
+            likely="the gateway ignores stream = true, or a proxy collects the stream",
+            advice="stream = false in the bench file for this gateway, or switch streaming on in it",
+            transcript=proof,
+        )
+    if not _finished(streamed):
+        return failed(
+            f"the stream ended {so_far} without finish_reason or [DONE]",
+            likely="it was cut, and a proxy between closed it as if it were whole",
+            advice=logs,
+            transcript=proof,
+        )
+    if not parts and not _counted(streamed):
+        return _no_token(answer, proof)
+    return None
+
+
+def _counted(streamed: StreamExchange) -> bool:
+    """Whether usage says that tokens were produced, though none of them could be seen as text."""
+    return any(usage.completion_tokens for usage in (usage_in(event.json) for event in streamed.events) if usage)
+
+
+def _no_token(answer: Exchange, proof: str) -> Verdict:
+    return failed(
+        f"{describe(answer)}: the stream came to its end without a single token",
+        likely="the gateway drops the engine's chunks, or the engine produced nothing",
+        advice="compare with the engine's own stream",
+        transcript=proof,
+    )
+

@@ -1,0 +1,197 @@
+"""Reading answers: error texts in all their shapes, usage, model lists, and an exchange as a transcript."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_thermal.transport import Exchange
+
+QUOTE_LIMIT = 200
+TRANSCRIPT_LIMIT = 4000
+
+# "sk-abcd****wxyz", "sk-...wxyz": gateways echo the tail of a key, and only its head may be shown.
+_ECHOED_KEY = re.compile(r"\b([A-Za-z]{1,8}-)[\w-]*(?:\*|\.|…){2,}[\w*.-]*")
+
+
+def error_text(exchange: Exchange) -> str:
+    """The gateway's own words about an error, whichever of the known shapes they come in.
+
+    ``{"error": {"message"}}``, ``{"error": "…"}``, ``{"detail"}``, ``{"message"}``, ``{"msg"}``,
+    ``{"html-message"}``, a problem document (RFC 9457), a page's title, or the text as it stands.
+    """
+    return _ECHOED_KEY.sub(r"\1…", _error_text(exchange))
+
+
+def error_words(exchange: Exchange) -> str:
+    """Everything in an error that can tell its kind, in lower case: text, type, code, and the headers that matter."""
+    parts = [_error_text(exchange)]
+    data = exchange.json
+    for layer in (data, data.get("error") if isinstance(data, dict) else None):
+        if isinstance(layer, dict):
+            parts += [str(layer[name]) for name in ("type", "code", "status", "reason", "param") if layer.get(name)]
+    parts += [
+        f"{name}: {value}"
+        for name, value in exchange.headers.items()
+        if name.startswith(("rate_limit", "x-ratelimit", "x-envoy", "x-squid", "cf-", "llm_provider"))
+    ]
+    return " ".join(parts).lower()
+
+
+def _error_text(exchange: Exchange) -> str:
+    data = exchange.json
+    if isinstance(data, dict):
+        found = _words_in(data)
+        if found:
+            return _squeeze(found)
+    if exchange.is_html:
+        title = re.search(r"<title[^>]*>(.*?)</title>", exchange.text, re.I | re.S) or re.search(
+            r"<h1[^>]*>(.*?)</h1>", exchange.text, re.I | re.S
+        )
+        text = title.group(1) if title else re.sub(r"<[^>]+>", " ", exchange.text)
+        return _squeeze(text)
+    return _squeeze(exchange.text)
+
+
+def _words_in(data: dict[str, Any]) -> str:
+    error = data.get("error")
+    if isinstance(error, dict):
+        inner = _words_in(error)
+        if inner:
+            return inner
+    for name in ("message", "detail", "msg", "error_msg", "errorMessage", "html-message", "title", "error"):
+        value = data.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, list) and value:  # FastAPI: [{"loc": …, "msg": …}]
+            first = value[0]
+            return str(first.get("msg", first)) if isinstance(first, dict) else str(first)
+    return ""
+
+
+def quote(text: str) -> str:
+    """``text`` on one line, cut to a readable length, in quotes; empty stays empty."""
+    text = _squeeze(text)
+    if not text:
+        return ""
+    return f"“{text[: QUOTE_LIMIT - 1]}…”" if len(text) > QUOTE_LIMIT else f"“{text}”"
+
+
+def describe(exchange: Exchange) -> str:
+    """``401 Unauthorized from GET /v1/models (“Invalid API Key”, server nginx)``."""
+    notes = []
+    if exchange.fault is None:
+        if exchange.is_html:
+            notes.append("an HTML page")
+        elif not exchange.body:
+            notes.append("empty body")
+        if exchange.status is None or exchange.status >= 300 or exchange.is_html:
+            notes.append(quote(error_text(exchange)))
+        server = exchange.headers.get("server", "")
+        if server and (exchange.is_html or (exchange.status or 0) >= 500):
+            notes.append(f"server: {_squeeze(server)[:40]}")
+        via = exchange.headers.get("via", "")
+        if via:
+            notes.append(f"via: {_squeeze(via)[:60]}")
+    joined = ", ".join(note for note in notes if note)
+    return f"{exchange.status_line} from {exchange.line}" + (f" ({joined})" if joined else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Token counts of one answer; None for one that is missing or no whole number."""
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    reasoning_tokens: int
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the total is the sum. Some gateways count reasoning beside completion: that is a sum too."""
+        if self.prompt_tokens is None or self.completion_tokens is None or self.total_tokens is None:
+            return False
+        plain = self.prompt_tokens + self.completion_tokens
+        return self.total_tokens in (plain, plain + self.reasoning_tokens)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the counts that are not there."""
+        return tuple(
+            name for name in ("prompt_tokens", "completion_tokens", "total_tokens") if getattr(self, name) is None
+        )
+
+    def __str__(self) -> str:
+        return f"prompt {self.prompt_tokens}, completion {self.completion_tokens}, total {self.total_tokens}"
+
+
+def usage_in(data: Any) -> Usage | None:
+    """The ``usage`` of an answer or of a stream's chunk; None where there is none."""
+    usage = data.get("usage") if isinstance(data, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    details = usage.get("completion_tokens_details")
+    reasoning = _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
+    return Usage(
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+        total_tokens=_count(usage.get("total_tokens")),
+        reasoning_tokens=reasoning or 0,
+    )
+
+
+def choices_in(data: Any) -> list[dict[str, Any]]:
+    """The choices of an answer or chunk that are objects; an empty list where there are none."""
+    choices = data.get("choices") if isinstance(data, dict) else None
+    return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+
+
+def said_in(choice: dict[str, Any]) -> tuple[str, str]:
+    """What a choice says and what it thought: ``(content, reasoning)`` of a message, a delta, or old-style text."""
+    part = choice.get("message") or choice.get("delta") or {}
+    if not isinstance(part, dict):
+        return "", ""
+    content = part.get("content")
+    if isinstance(content, list):
+        content = "".join(str(piece.get("text", "")) for piece in content if isinstance(piece, dict))
+    thought = part.get("reasoning_content") or part.get("reasoning") or part.get("reasoning_text") or ""
+    return str(content or choice.get("text") or ""), str(thought)
+
+
+def model_ids(data: Any) -> list[str] | None:
+    """Ids in a model list (OpenAI's ``data``); None when it has not that shape."""
+    entries = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(entries, list):
+        return None
+    ids = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+    if len(ids) != len(entries) or not all(isinstance(name, str) and name for name in ids):
+        return None
+    return [str(name) for name in ids]
+
+
+def transcript(exchange: Exchange) -> str:
+    """The exchange as text: what was sent and what came, cut to a readable length. The key is never in it,
+    since the `Authorization` header is not kept."""
+    lines = [f"> {exchange.method} {exchange.url}"]
+    if exchange.sent is not None:
+        lines.append("> " + json.dumps(dict(exchange.sent), ensure_ascii=False))
+    lines.append("")
+    if exchange.status is not None:
+        lines.append(f"< {exchange.status} {exchange.reason}".rstrip())
+        lines += [f"< {name}: {value}" for name, value in exchange.headers.items() if name != "set-cookie"]
+        lines += ["", exchange.text[:TRANSCRIPT_LIMIT]]
+    if exchange.fault is not None:
+        lines.append(f"! {exchange.fault.value}: {exchange.fault_text}")
+    lines.append(f"after {exchange.latency_seconds * 1000:.0f} ms")
+    return _ECHOED_KEY.sub(r"\1…", "\n".join(lines))
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _squeeze(text: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in text[:4000])
+    return re.sub(r"\s+", " ", printable).strip()

@@ -1,0 +1,158 @@
+"""Which bench this run is about: found once, when something first asks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_thermal.plugin import options
+from pytest_thermal.plugin.keys import ACTIVE_BENCH
+
+if TYPE_CHECKING:
+    from pytest_thermal.bench import Bench, Redactor
+    from pytest_thermal.demo import DemoGateway
+
+DEMO = "demo"
+
+
+class ActiveBench:
+    """The bench of a run, how it was chosen, the environment it is used in, and the demo gateway behind it if any."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        *,
+        chosen_by: str,
+        environ: Mapping[str, str],
+        gateway: DemoGateway | None = None,
+        fault: str | None = None,
+    ) -> None:
+        from pytest_thermal.bench import Redactor
+
+        self.bench = bench
+        self.chosen_by = chosen_by
+        self.environ = environ
+        self.fault = fault
+        self.redactor: Redactor = Redactor(bench.secrets())
+        self._gateway = gateway
+
+    def start(self) -> None:
+        """Make sure that the demo gateway answers; does nothing for a real bench."""
+        if self._gateway is not None:
+            self._gateway.start()
+
+    def stop(self) -> None:
+        """Stop the demo gateway."""
+        if self._gateway is not None:
+            self._gateway.stop()
+
+    def header(self) -> list[str]:
+        """What the header says of it: name, origin, way in, and what was corrected or overruled in its files."""
+        from pytest_thermal.bench import describe_key
+
+        bench = self.bench
+        lines = [f"thermal: bench {bench.name} ({self.chosen_by})"]
+        if bench.demo:
+            lines[0] = f"thermal: DEMO bench, all simulated ({self.chosen_by})"
+            if self.fault:
+                lines.append(f"thermal: fault switched on: {self.fault}")
+        for domain in bench.domains[:8]:
+            where = "embedded gateway" if bench.demo else domain.base_url
+            lines.append(f"thermal: {domain.name}: {where}, key {describe_key(domain.key)} from {domain.key_origin}")
+        if len(bench.domains) > 8:
+            lines.append(f"thermal: and {len(bench.domains) - 8} more domains")
+        lines += [f"thermal: note: {note}" for note in bench.notes]
+        return [self.redactor.text(line) for line in lines]
+
+
+def is_explicit(config: pytest.Config) -> bool:
+    """Whether the command line names the bench, so that a mistake in it must end the run at once."""
+    return any(options.value(config, name) for name in ("bench", "demo", "demo-fault"))
+
+
+def active_bench(config: pytest.Config) -> ActiveBench:
+    """The bench of this run. Raises pytest.UsageError, with the whole message for the user, where there is none."""
+    found = config.stash.get(ACTIVE_BENCH, None)
+    if found is None:
+        found = config.stash[ACTIVE_BENCH] = _choose(config)
+        config.add_cleanup(found.stop)
+        from pytest_thermal.plugin.redaction import protect
+
+        protect(config, found.redactor)
+    return found
+
+
+def _choose(config: pytest.Config) -> ActiveBench:
+    named = options.value(config, "bench")
+    fault = options.value(config, "demo-fault")
+    demo = bool(options.value(config, "demo")) or fault is not None
+    if named and named != DEMO and demo:
+        raise pytest.UsageError(
+            f"--bench {named} and --{'demo-fault' if fault else 'demo'} contradict each other\n"
+            "likely: one of them is left over from an earlier command\n"
+            "try: either alone; faults can be switched on in the demo bench only"
+        )
+    if demo or named == DEMO:
+        return _demo("--demo-fault" if fault else "--demo" if demo else "--bench demo", fault)
+    if named:
+        return _from_folder(config, named, "--bench")
+    variable = os.environ.get("THERMAL_BENCH", "").strip()
+    if variable == DEMO:
+        return _demo("$THERMAL_BENCH", None)
+    if variable:
+        return _from_folder(config, variable, "$THERMAL_BENCH")
+    folder = config.invocation_params.dir / "config"
+    if (folder / "settings.json").is_file():
+        return _load(folder, "./config")
+    return _demo("no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json", None)
+
+
+def _from_folder(config: pytest.Config, named: str, by: str) -> ActiveBench:
+    from pytest_thermal.bench import find_template
+
+    folder = config.invocation_params.dir / Path(named).expanduser()
+    if not folder.exists() and Path(named).name == named:
+        folder = find_template(named) or folder
+    return _load(folder, f"{by} {named}")
+
+
+def _load(folder: Path, chosen_by: str) -> ActiveBench:
+    from pytest_thermal.bench import BenchError, load_bench
+
+    environ = dict(os.environ)
+    try:
+        bench = load_bench(folder, environ=environ)
+    except BenchError as error:
+        raise pytest.UsageError(f"{error}\n(bench chosen by {chosen_by})") from None
+    return ActiveBench(bench, chosen_by=chosen_by, environ=environ)
+
+
+def _demo(chosen_by: str, fault: str | None) -> ActiveBench:
+    from pytest_thermal.bench import BenchError, find_template, load_bench
+    from pytest_thermal.demo import DemoError, DemoGateway
+
+    folder = find_template(DEMO)
+    if folder is None:
+        raise pytest.UsageError("the demo bench's files are missing from this installation\ntry: install it again")
+    try:
+        gateway = DemoGateway(fault=fault)
+    except (ValueError, DemoError) as error:
+        raise pytest.UsageError(f"--demo-fault: {error}") from None
+    # The gateway is on loopback: a proxy in the environment would only carry its requests away.
+    environ = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
+    environ |= {"THERMAL_DEMO_URL": gateway.url, "THERMAL_DEMO_KEY": gateway.key or "none"}
+    if gateway.ca_file is not None:
+        environ["SSL_CERT_FILE"] = str(gateway.ca_file)
+    try:
+        bench = load_bench(folder, environ=environ, demo=True)
+        if not gateway.key:
+            bare = [domain.model_copy(update={"key": None, "key_origin": "none"}) for domain in bench.domains]
+            bench = bench.model_copy(update={"domains": tuple(bare)})
+    except BenchError as error:
+        gateway.stop()
+        raise pytest.UsageError(str(error)) from None
+    return ActiveBench(bench, chosen_by=chosen_by, environ=environ, gateway=gateway, fault=fault)

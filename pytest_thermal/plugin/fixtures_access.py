@@ -1,0 +1,84 @@
+"""Fixtures about the way in: domains, clients, access checks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.keys import BENCH_ERROR
+from pytest_thermal.plugin.session import Access, access_session
+
+if TYPE_CHECKING:
+    import httpx
+
+    from pytest_thermal.bench import Bench, Domain
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run whatever uses `domain` (and so `access`, `api`, `async_api`) once for each domain of the bench."""
+    if "domain" not in metafunc.fixturenames:
+        return
+    try:
+        names = [domain.name for domain in active_bench(metafunc.config).bench.domains]
+    except pytest.UsageError as error:
+        metafunc.config.stash.setdefault(BENCH_ERROR, str(error))
+        names = ["no-bench"]
+    metafunc.parametrize("domain", names, ids=names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def domain(request: pytest.FixtureRequest, bench: Bench) -> Domain:
+    """The scale-up domain under test; a test that uses it runs once for each domain of the bench."""
+    wanted = getattr(request, "param", bench.domains[0].name)
+    return next(domain for domain in bench.domains if domain.name == wanted)
+
+
+@pytest.fixture
+def access(request: pytest.FixtureRequest, domain: Domain) -> Access:
+    """The access checks of a domain: `access.require("chat")` ends the test as that check ended."""
+    return Access(access_session(request.config), request.node, domain.name)
+
+
+@pytest.fixture(scope="session")
+def api(pytestconfig: pytest.Config, bench: Bench, domain: Domain) -> Iterator[httpx.Client]:
+    """An `httpx.Client` for the gateway: address, key, timeouts, and retries that never repeat a 401, 403 or 404."""
+    from pytest_thermal.transport import client
+
+    with client(**_settings(pytestconfig, bench, domain)) as made:
+        yield made
+
+
+@pytest.fixture
+def async_api(pytestconfig: pytest.Config, bench: Bench, domain: Domain) -> Iterator[httpx.AsyncClient]:
+    """An `httpx.AsyncClient` for the gateway, as `api`; use it in `async with async_api:` or as it is."""
+    from pytest_thermal.transport import async_client
+
+    made = async_client(**_settings(pytestconfig, bench, domain))
+    yield made
+    if not made.is_closed:
+        try:
+            asyncio.run(made.aclose())
+        except RuntimeError:
+            # Its connections belong to the test's own event loop, which is gone, and they with it.
+            pass
+
+
+def _settings(config: pytest.Config, bench: Bench, domain: Domain) -> dict[str, Any]:
+    from pytest_thermal.transport import RetryRule
+
+    return {
+        "base_url": domain.base_url,
+        "key": domain.key,
+        "connect_seconds": bench.timeouts.connect_seconds,
+        "read_seconds": bench.timeouts.read_seconds,
+        "environ": active_bench(config).environ,
+        "retry": RetryRule(
+            max_attempts=bench.retry.max_attempts,
+            backoff_seconds=bench.retry.backoff_seconds,
+            patience_seconds=bench.timeouts.read_seconds,
+        ),
+    }

@@ -1,0 +1,128 @@
+"""pytest's hooks, each a few lines that lead to the module that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pytest_thermal.plugin import options
+from pytest_thermal.plugin.active_bench import active_bench, is_explicit
+from pytest_thermal.plugin.keys import ACCESS, ACTIVE_BENCH, BENCH_ERROR, ENDINGS, FINDINGS, TAKEN_OPTIONS
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options of `options.OPTIONS`."""
+    taken = options.add_options(parser)
+    if taken:
+        pluginmanager.register(TakenOptions(taken), "thermal-taken-options")
+
+
+class TakenOptions:
+    """Carries from option parsing to the header which short names another plugin owns."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Hand the names on."""
+        config.stash[TAKEN_OPTIONS] = self.names
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks for third parties."""
+    from pytest_thermal.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register markers and bridges; a bench that the command line names is read now, so that a mistake ends the run."""
+    for name, text in options.MARKERS:
+        config.addinivalue_line("markers", f"{name}: {text}")
+    config.stash[ENDINGS] = []
+    if config.pluginmanager.hasplugin("xdist"):
+        from pytest_thermal.plugin.xdist import XdistBridge
+
+        config.pluginmanager.register(XdistBridge(config), "thermal-xdist")
+    if config.pluginmanager.hasplugin("allure_listener"):
+        from pytest_thermal.plugin.allure_bridge import AllureBridge
+
+        config.pluginmanager.register(AllureBridge(config), "thermal-allure")
+    if is_explicit(config) and not config.option.help:
+        active_bench(config)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Which bench, when the command line names it; else `pytest_report_collectionfinish` says it."""
+    lines = [
+        f"thermal: {name} belongs to another plugin here; use --thermal-{name.removeprefix('--')}"
+        for name in config.stash.get(TAKEN_OPTIONS, [])
+    ]
+    active = config.stash.get(ACTIVE_BENCH, None)
+    return lines + (active.header() if active is not None else [])
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Which bench, when it was found only because a collected test needs one."""
+    active = config.stash.get(ACTIVE_BENCH, None)
+    return active.header() if active is not None and not is_explicit(config) else []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """End the run with one clear message where tests need a bench and none can be had; mark what uses the gateway."""
+    error = config.stash.get(BENCH_ERROR, None)
+    if error is not None and not hasattr(config, "workerinput"):
+        raise pytest.UsageError(error)
+    for item in items:
+        if "access" in getattr(item, "fixturenames", ()) and item.get_closest_marker("access") is None:
+            item.add_marker("access")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+    """Show findings as messages, and hand their layer and outcome to JUnit and other reporters as properties."""
+    report: Any = yield
+    if item.stash.get(FINDINGS, None):
+        from pytest_thermal.plugin.outcomes import shape_report
+
+        shape_report(item, call, report)
+        if call.when == "call":
+            for finding in item.stash[FINDINGS]:
+                report.user_properties += [
+                    ("thermal_check", finding.check),
+                    ("thermal_layer", finding.layer),
+                    ("thermal_subject", finding.subject),
+                    ("thermal_outcome", str(finding.outcome)),
+                    ("thermal_seen", finding.seen),
+                ]
+            active = item.config.stash.get(ACTIVE_BENCH, None)
+            if active is not None and active.bench.demo:
+                report.user_properties.append(("thermal_simulated", True))
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Collect what this process has to tell; a worker sends it to the controller."""
+    config = session.config
+    access = config.stash.get(ACCESS, None)
+    if access is None:
+        return
+    worker = getattr(config, "workerinput", None)
+    ending = access.ending("" if worker is None else str(worker.get("workerid", "")))
+    if worker is None:
+        config.stash[ENDINGS].append(ending)
+    else:
+        from dataclasses import asdict
+
+        config.workeroutput["thermal"] = asdict(ending)  # type: ignore[attr-defined]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The access run at a glance."""
+    endings = config.stash.get(ENDINGS, [])
+    if endings:
+        from pytest_thermal.plugin.summary import write_summary
+
+        write_summary(terminalreporter, endings)

@@ -1,0 +1,30 @@
+"""Typed places for what the plugin keeps on pytest's own objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_thermal.model import Finding
+    from pytest_thermal.plugin.active_bench import ActiveBench
+    from pytest_thermal.plugin.session import AccessSession, Ending
+
+TAKEN_OPTIONS = pytest.StashKey[list[str]]()
+"""Short option names that another plugin owns."""
+
+ACTIVE_BENCH = pytest.StashKey["ActiveBench"]()
+"""The bench in use, once anything asked for it."""
+
+BENCH_ERROR = pytest.StashKey[str]()
+"""Why no bench could be had, found during collection."""
+
+ACCESS = pytest.StashKey["AccessSession"]()
+"""The access run of this process."""
+
+ENDINGS = pytest.StashKey["list[Ending]"]()
+"""What each process of the run has to tell at its end."""
+
+FINDINGS = pytest.StashKey["list[Finding]"]()
+"""The findings that one test item asked for."""

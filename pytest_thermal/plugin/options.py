@@ -1,0 +1,132 @@
+"""Every option, ini key and marker, in one table, and the one place that reads them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+def _count(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option: ``--NAME`` and ``--thermal-NAME``; with ``ini`` also the ini key ``thermal_NAME``."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+    read: Callable[[str], Any] = str
+    ini: bool = False
+
+    @property
+    def dest(self) -> str:
+        """Where pytest keeps it: `thermal_` and the name, so that it collides with nobody's."""
+        return f"thermal_{self.name.replace('-', '_')}"
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it takes no value."""
+        return self.metavar is None
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        name="bench",
+        metavar="NAME|DIR",
+        help="Bench under test: a folder with settings.json and/or config.toml, or the name of a template"
+        " (demo, workstation, supernode). Else $THERMAL_BENCH, else ./config, else the demo bench.",
+    ),
+    Option(name="demo", help="Run on the embedded demo bench; everything it touches is marked as simulated."),
+    Option(
+        name="demo-fault",
+        metavar="NAME",
+        help="Run on the demo bench with a fault switched on (a wrong NAME lists them all).",
+    ),
+    Option(
+        name="probe-requests",
+        metavar="N",
+        read=_count,
+        ini=True,
+        help="Requests of the concurrency check (default 16).",
+    ),
+    Option(
+        name="probe-workers",
+        metavar="N",
+        read=_count,
+        ini=True,
+        help="Requests of the concurrency check that are under way at once (default 8).",
+    ),
+    Option(
+        name="probe-quota",
+        help="Also try the quota: this bench's own concurrency for a while (costs tokens).",
+    ),
+    Option(
+        name="token-budget",
+        metavar="N",
+        read=_count,
+        ini=True,
+        help="Output tokens that an access run may ask for (default 100; 50 a domain beyond two).",
+    ),
+    Option(
+        name="interconnect-cmd",
+        metavar="CMD",
+        ini=True,
+        help="Latency test of the interconnect, run without a shell (ib_write_lat, nccl-tests, hccl_test …).",
+    ),
+    Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
+)
+
+MARKERS: tuple[tuple[str, str], ...] = (
+    ("access", "access check of a gateway; kept on one xdist worker with the others of its run"),
+    ("critical", "blocks the pre-production gate when it does not pass"),
+    ("advisory", "never fails: what it finds is told as an expected failure"),
+)
+
+
+def add_options(parser: pytest.Parser) -> list[str]:
+    """Add all options; returns the short spellings that another plugin owns, so that only ``--thermal-…`` is ours."""
+    group = parser.getgroup("thermal", "sign-off of AI machines (pytest-thermal)")
+    taken = []
+    for option in OPTIONS:
+        settings: dict[str, Any] = {"dest": option.dest, "default": None, "help": option.help}
+        if option.is_flag:
+            settings["action"] = "store_true"
+        else:
+            settings |= {"metavar": option.metavar, "type": option.read}
+        try:
+            group.addoption(f"--{option.name}", f"--thermal-{option.name}", **settings)
+        except (ValueError, argparse.ArgumentError):
+            taken.append(f"--{option.name}")
+            group.addoption(f"--thermal-{option.name}", **settings)
+        if option.ini:
+            parser.addini(option.dest, help=option.help, default=None)
+    return taken
+
+
+def value(config: pytest.Config, name: str) -> Any:
+    """An option's value: command line, else ini; None where neither gives one. Raises pytest.UsageError for an ini
+    value that cannot be read."""
+    option = next(option for option in OPTIONS if option.name == name)
+    given = config.getoption(option.dest, None)
+    if given is not None or not option.ini:
+        return given
+    text = config.getini(option.dest)
+    if text in (None, ""):
+        return None
+    try:
+        return option.read(str(text))
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"ini key {option.dest}: {error}") from error

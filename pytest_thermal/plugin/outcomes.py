@@ -1,0 +1,80 @@
+"""From a finding to a test's outcome, and reports that say what a person at the bench needs and no more."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import pytest
+
+from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.plugin.keys import FINDINGS
+
+
+class FindingFailed(AssertionError):
+    """A check was measured and found bad."""
+
+
+class Inconclusive(Exception):  # noqa: N818 - the word of the design; Allure shows it as broken
+    """A check could not be measured: never a pass."""
+
+
+class AccessWarning(UserWarning):
+    """Something a reader should know although it fails nothing."""
+
+
+def conclude(finding: Finding, *, advisory: bool) -> None:
+    """Let the running test end as ``finding`` did.
+
+    Raises:
+        FindingFailed: it failed, and is not ``advisory``.
+        Inconclusive: it could not be measured, and is not ``advisory``.
+    """
+    __tracebackhide__ = True
+    if finding.outcome is Outcome.FAILED:
+        _give_up(finding, advisory=advisory, error=FindingFailed)
+    if finding.outcome is Outcome.INCONCLUSIVE:
+        _give_up(finding, advisory=advisory, error=Inconclusive)
+    if finding.outcome in (Outcome.BLOCKED, Outcome.SKIPPED):
+        pytest.skip(finding.message)
+
+
+def _give_up(finding: Finding, *, advisory: bool, error: type[Exception]) -> NoReturn:
+    __tracebackhide__ = True
+    if advisory:
+        pytest.xfail(finding.message)
+    raise error(finding.message)
+
+
+def shape_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
+    """Show a finding as its message alone: the test's traceback would only lead into this plugin."""
+    if call.excinfo is None:
+        return
+    error = call.excinfo.value
+    longrepr = report.longrepr
+    if isinstance(error, FindingFailed | Inconclusive):
+        _keep_message(longrepr, str(error), item)
+    elif isinstance(error, pytest.skip.Exception) and isinstance(longrepr, tuple) and len(longrepr) == 3:
+        path, line, _ = item.location
+        if item.stash.get(FINDINGS, None):
+            report.longrepr = (str(item.config.rootpath / path), (line or 0) + 1, longrepr[2])
+
+
+def _keep_message(longrepr: Any, message: str, item: pytest.Item) -> None:
+    if item.config.getoption("tbstyle", "auto") in ("long", "native", "no"):
+        return
+    crash = getattr(longrepr, "reprcrash", None)
+    traceback = getattr(longrepr, "reprtraceback", None)
+    entries = getattr(traceback, "reprentries", None)
+    if crash is None or not entries:
+        return
+    crash.message = message
+    entry = entries[-1]
+    entry.lines = [f"E   {line}" for line in message.splitlines()]
+    entry.reprfuncargs = entry.reprlocals = None
+    location = getattr(entry, "reprfileloc", None)
+    if location is not None:
+        path, line, _ = item.location
+        location.path, location.lineno, location.message = path, (line or 0) + 1, ""
+    traceback.reprentries = [entry]
+    traceback.extraline = None
+

@@ -1,0 +1,198 @@
+"""The access run of one process: ladders of all domains, the token ledger, the health monitors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.plugin import options
+from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
+from pytest_thermal.plugin.keys import ACCESS, FINDINGS
+from pytest_thermal.plugin.outcomes import AccessWarning, conclude
+
+if TYPE_CHECKING:
+    from pytest_thermal.access import HealthMonitor, Ladder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """What a process tells at its end; plain data, since it travels from xdist's workers."""
+
+    node: str
+    bench: Sequence[str]
+    findings: Sequence[dict[str, Any]] = field(default_factory=list)
+    spending: str = ""
+    health: Sequence[str] = field(default_factory=list)
+
+
+class AccessSession:
+    """Everything that access checks of one process share. Made when the first of them runs."""
+
+    def __init__(self, active: ActiveBench, config: pytest.Config) -> None:
+        from pytest_thermal.access import Ledger, Plan
+
+        self.active = active
+        settings = {
+            "requests": options.value(config, "probe-requests"),
+            "workers": options.value(config, "probe-workers"),
+            "token_budget": options.value(config, "token-budget"),
+            "probe_quota": options.value(config, "probe-quota"),
+            "interconnect_command": options.value(config, "interconnect-cmd"),
+            "sysfs": _sysfs(config),
+        }
+        self.plan = Plan(**{name: given for name, given in settings.items() if given is not None})
+        self.ledger = Ledger(self.plan.budget_tokens(len(active.bench.domains)))
+        self._ladders: dict[str, Ladder] = {}
+        self._monitors: dict[str, HealthMonitor] = {}
+
+    def ladder(self, name: str) -> Ladder:
+        """The ladder of domain ``name``."""
+        from pytest_thermal.access import Gateway, Ladder
+
+        if name not in self._ladders:
+            self.active.start()
+            bench = self.active.bench
+            chosen = next(domain for domain in bench.domains if domain.name == name)
+            gateway = Gateway(bench, chosen, plan=self.plan, ledger=self.ledger, environ=self.active.environ)
+            self._ladders[name] = Ladder(gateway)
+        return self._ladders[name]
+
+    def finding(self, name: str, check: str) -> Finding:
+        """The finding of ``check`` for domain ``name``; the health monitor starts once the gateway has answered."""
+        ladder = self.ladder(name)
+        found = ladder.finding(check)
+        if name not in self._monitors and self.active.bench.health_check.enabled:
+            answered = [finding for finding in ladder.findings if finding.check == "http"]
+            if answered and answered[0].outcome is Outcome.PASSED:
+                self._monitor(name).start()
+        return found
+
+    def health(self, name: str) -> Finding:
+        """Whether the gateway of domain ``name`` stayed healthy since it first answered, with one poll more now."""
+        known = {"check": "http_health", "layer": "http", "subject": name}
+        setting = self.active.bench.health_check
+        if not setting.enabled:
+            return Finding(**known, outcome=Outcome.SKIPPED, seen="health_check is not enabled in the bench file")
+        reached = self.finding(name, "http")
+        if reached.outcome is not Outcome.PASSED:
+            seen = reached.seen if reached.outcome is Outcome.BLOCKED else f"not tried, since {reached.message.splitlines()[0]}"
+            return Finding(**known, outcome=Outcome.BLOCKED, seen=seen)
+        monitor = self._monitors[name]
+        monitor.poll()
+        log = monitor.log()
+        evidence = {"polls": log.polls, "breaks": len(log.breaks), "interval_seconds": setting.interval_seconds}
+        if log.breaks:
+            return Finding(
+                **known,
+                outcome=Outcome.FAILED,
+                seen=f"{len(log.breaks)} break{'s' if len(log.breaks) > 1 else ''} in {log.polls} health polls: "
+                + "; ".join(entry.line for entry in log.breaks[:5]),
+                likely="the gateway restarted or was overloaded while the suite ran",
+                advice="the gateway's log at these times; checks that failed at the same time may have this cause",
+                evidence=evidence,
+            )
+        return Finding(
+            **known, outcome=Outcome.PASSED, seen=f"healthy in all {log.polls} polls", evidence=evidence
+        )
+
+    def ending(self, node: str) -> Ending:
+        """What to tell of this run. Stops the monitors."""
+        clean = self.active.redactor
+        findings = []
+        for ladder in self._ladders.values():
+            for finding in ladder.findings:
+                plain = asdict(finding)
+                plain |= {"outcome": str(finding.outcome), "warnings": list(finding.warnings), "message": finding.message}
+                plain["advisory"] = ladder.check(finding.check).advisory
+                del plain["transcript"]
+                findings.append(plain)
+        health = []
+        for name, monitor in self._monitors.items():
+            log = monitor.log()
+            for entry in log.breaks:
+                health.append(clean.text(f"{name}: {entry.line}"))
+            if not log.breaks:
+                health.append(f"{name}: healthy in {log.polls} poll{'s' if log.polls != 1 else ''}")
+        return Ending(
+            node=node,
+            bench=self.active.header(),
+            findings=findings,
+            spending=self.ledger.spending().line,
+            health=health,
+        )
+
+    def close(self) -> None:
+        """Stop what runs in the background and close connections."""
+        for monitor in self._monitors.values():
+            monitor.close()
+        for ladder in self._ladders.values():
+            ladder.gateway.close()
+
+    def _monitor(self, name: str) -> HealthMonitor:
+        from pytest_thermal.access import HealthMonitor
+
+        chosen = self.ladder(name).gateway.domain
+        self._monitors[name] = HealthMonitor(self.active.bench, chosen, environ=self.active.environ)
+        return self._monitors[name]
+
+
+class Access:
+    """The access checks of one domain, as a test asks for them."""
+
+    def __init__(self, session: AccessSession, item: pytest.Item, domain: str) -> None:
+        self._session = session
+        self._item = item
+        self.domain = domain
+
+    def finding(self, check: str) -> Finding:
+        """The finding of a check (``"chat_usage"``); it and all that stands outside it are measured once a run."""
+        found = self._session.finding(self.domain, check)
+        self._item.stash.setdefault(FINDINGS, []).append(found)
+        return found
+
+    def require(self, check: str) -> Finding:
+        """The finding of a check that must hold.
+
+        Raises:
+            FindingFailed: it failed.
+            Inconclusive: it could not be measured.
+            pytest.skip.Exception: an outer layer failed, or it does not apply to this bench.
+        """
+        __tracebackhide__ = True
+        return self._conclude(self.finding(check))
+
+    def require_health(self) -> Finding:
+        """The gateway stayed healthy while the suite ran; raises as `require`."""
+        __tracebackhide__ = True
+        found = self._session.health(self.domain)
+        self._item.stash.setdefault(FINDINGS, []).append(found)
+        return self._conclude(found)
+
+    def _conclude(self, found: Finding) -> Finding:
+        __tracebackhide__ = True
+        for text in found.warnings:
+            self._item.warn(AccessWarning(f"{found.layer}: {text}"))
+        conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
+        return found
+
+
+def access_session(config: pytest.Config) -> AccessSession:
+    """The access run of this process, made when first asked for."""
+    found = config.stash.get(ACCESS, None)
+    if found is None:
+        found = config.stash[ACCESS] = AccessSession(active_bench(config), config)
+        config.add_cleanup(found.close)
+    return found
+
+
+def _sysfs(config: pytest.Config) -> Any:
+    from pathlib import Path
+
+    given = options.value(config, "sysfs")
+    return None if given is None else Path(given)
+
+

@@ -1,0 +1,147 @@
+"""Under pytest-xdist: all checks of one bench stay on one worker, and what it has to tell reaches the controller.
+
+xdist's own ``loadgroup`` cannot serve: it renames test ids, which pytest 9.2 no longer allows, and then spreads the
+group silently.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import (
+    LoadFileScheduling,
+    LoadGroupScheduling,
+    LoadScheduling,
+    LoadScopeScheduling,
+    WorkStealingScheduling,
+)
+
+from pytest_thermal.plugin.keys import ENDINGS
+from pytest_thermal.plugin.session import Ending
+
+STOCK: dict[str, Any] = {
+    "load": LoadScheduling,
+    "loadscope": LoadScopeScheduling,
+    "loadfile": LoadFileScheduling,
+    "loadgroup": LoadGroupScheduling,
+    "worksteal": WorkStealingScheduling,
+}
+ONE_BENCH = "thermal"
+KEPT_FIXTURES = frozenset({"access", "api", "async_api", "domain"})
+
+
+class XdistBridge:
+    """Controller and worker sides of a run over several processes."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._folder: Path | None = None
+
+    # --- controller ---
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Our scheduler, which becomes xdist's own unless tests of a bench turn up."""
+        mode = config.getoption("dist", "no")
+        if mode not in STOCK:
+            return None
+        self._folder = Path(tempfile.mkdtemp(prefix="pytest-thermal-"))
+        config.add_cleanup(lambda: shutil.rmtree(self._folder or "", ignore_errors=True))
+        return BenchScheduling(config, log, mode=mode, folder=self._folder)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where to leave the ids of its bench tests."""
+        if self._folder is not None:
+            node.workerinput["thermal_folder"] = str(self._folder)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker had to tell; a crashed one tells nothing."""
+        told = getattr(node, "workeroutput", None)
+        if told and told.get("thermal"):
+            self._config.stash[ENDINGS].append(Ending(**told["thermal"]))
+
+    # --- worker ---
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Leave the ids of the tests that must stay together."""
+        folder = getattr(session.config, "workerinput", {}).get("thermal_folder")
+        if folder is None:
+            return
+        kept = [item.nodeid for item in session.items if _uses_bench(item)]
+        try:
+            path = Path(folder) / f"{session.config.workerinput['workerid']}.json"  # type: ignore[attr-defined]
+            path.write_text(json.dumps(kept), encoding="utf-8")
+        except OSError:
+            # A worker on another machine: each of those is a bench of its own.
+            return
+
+
+def _uses_bench(item: pytest.Item) -> bool:
+    return item.get_closest_marker("access") is not None or bool(
+        KEPT_FIXTURES & set(getattr(item, "fixturenames", ()))
+    )
+
+
+class BenchScheduling:
+    """xdist's stock scheduler of the chosen mode, replaced at the last moment where tests of a bench were collected."""
+
+    def __init__(self, config: pytest.Config, log: Any, *, mode: str, folder: Path) -> None:
+        self._config = config
+        self._log = log
+        self._mode = mode
+        self._folder = folder
+        self._decided = False
+        self._inner: Any = STOCK[mode](config, log)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def schedule(self) -> None:
+        """Distribute the tests; the first call decides how."""
+        if not self._decided:
+            self._decided = True
+            kept = self._kept_ids()
+            if kept:
+                self._replace(KeepTogether(self._config, self._log, mode=self._mode, kept=kept))
+        self._inner.schedule()
+
+    def _kept_ids(self) -> frozenset[str]:
+        found: set[str] = set()
+        for path in self._folder.glob("*.json"):
+            found.update(json.loads(path.read_text(encoding="utf-8")))
+        return frozenset(found)
+
+    def _replace(self, better: KeepTogether) -> None:
+        collections = dict(getattr(self._inner, "registered_collections", None) or self._inner.node2collection)
+        for node in self._inner.nodes:
+            better.add_node(node)
+        for node, collection in collections.items():
+            better.add_node_collection(node, collection)
+        self._inner = better
+
+
+class KeepTogether(LoadScopeScheduling):
+    """Scopes as the chosen mode would have them, but one scope for all tests of the bench."""
+
+    def __init__(self, config: pytest.Config, log: Any, *, mode: str, kept: frozenset[str]) -> None:
+        super().__init__(config, log)
+        self._mode = mode
+        self._kept = kept
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid in self._kept:
+            return ONE_BENCH
+        if self._mode == "loadscope":
+            return nodeid.rsplit("::", 1)[0]
+        if self._mode == "loadfile":
+            return nodeid.split("::", 1)[0]
+        if self._mode == "loadgroup" and "@" in nodeid.rsplit("]", 1)[-1]:
+            return nodeid.rsplit("@", 1)[-1]
+        return nodeid

@@ -1,0 +1,1 @@
+"""The suites that sign off a bench; they read like the test plan."""
