@@ -67,5 +67,7 @@ def categories() -> list[dict[str, Any]]:
             "matchers": {"statuses": ["failed", "broken"], "message": f"{_RAISED_AS}inconclusive: "},
             "expand": True,
         },
+        # An advisory check that failed is an expected failure to pytest, and a skipped test to Allure.
+        {"name": "Advisory", "matchers": {"statuses": ["skipped"], "message": "^XFAIL "}, "expand": True},
         {"name": "Blocked", "matchers": {"statuses": ["skipped"], "message": f"{_RAISED_AS}blocked\\b"}},
     ]

@@ -80,8 +80,11 @@ def build_report(*, results: Path, output: Path, history: Path, tool: AllureTool
 
 def report_title(results: Path) -> str:
     """The bench, where the run says which, and the name of the results folder, which is the run's start."""
-    bench = {key.lower(): value for key, value in run_facts(results).items()}.get("bench")
-    return f"{bench or 'pytest-thermal'} · {results.resolve().name}"
+    facts = run_facts(results)
+    parts = [facts.get("Bench", "pytest-thermal"), results.resolve().name]
+    if facts.get("Evidence", "").startswith("SIMULATED"):
+        parts.insert(0, "SIMULATED")
+    return " · ".join(parts)
 
 
 def other_runs(history: Path, title: str) -> str:
