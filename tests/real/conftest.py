@@ -73,6 +73,13 @@ def llama_one_slot(parts_folder: Path) -> Iterator[Llama]:
 
 
 @pytest.fixture(scope="session")
+def llama_noise(parts_folder: Path) -> Iterator[Llama]:
+    """One whose answers are control characters and broken UTF-8, at times nothing visible at all."""
+    with _or_skip(llama_server(parts_folder, name="llama-noise", size="noise")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def litellm(parts_folder: Path, llama: Llama, ends: DeadEnds) -> Iterator[LiteLLM]:
     """The LiteLLM proxy with limited keys, in front of the engine."""
     with _or_skip(litellm_proxy(parts_folder, llama, ends)) as running:

@@ -75,7 +75,9 @@ def litellm_proxy(work: Path, llama: Llama, ends: DeadEnds) -> Iterator[LiteLLM]
         _model(named.exhausted_upstream, ends.closed_url, "none", mock_response="litellm.RateLimitError"),
     ]
     general = {"custom_auth": "litellm_auth.user_api_key_auth", "custom_auth_run_common_checks": True}
-    environ = {"GATEWAY_KEY_ROOT": root, "ENGINE_KEY": llama.key, "STALE_ENGINE_KEY": fresh_key("stale")}
+    environ = {
+        "LITELLM_MASTER_KEY": fresh_key("master"),  # never used: the proxy does not start without one
+        "GATEWAY_KEY_ROOT": root, "ENGINE_KEY": llama.key, "STALE_ENGINE_KEY": fresh_key("stale")}
     with _proxy(folder, models, general, environ) as url:
         yield LiteLLM(url=url, log=named.log, root=root)
 

@@ -33,6 +33,7 @@ _AIMOCK_ANSWERS = {
         {
             "match": {"model": "cut-model"},
             "response": {"content": "one two three four five six seven eight nine ten " * 4},
+            "latency": 20,  # ms between chunks, so that what comes before the cut is really on its way
             "truncateAfterChunks": 2,
         },
         {

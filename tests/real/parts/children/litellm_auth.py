@@ -22,13 +22,13 @@ _LIMITS: dict[str, dict[str, int]] = {
 }
 
 
-async def user_api_key_auth(request: Request, api_key: str) -> UserAPIKeyAuth:
+async def user_api_key_auth(request: Request, api_key: str | None) -> UserAPIKeyAuth:
     """The limits of this key, or a 401."""
-    root, _, rest = api_key.rpartition("-")
-    root, _, kind = root.rpartition("-")
-    if root != os.environ["GATEWAY_KEY_ROOT"] or kind not in _LIMITS or not rest:
+    root, kind, *_ = [*(api_key or "").rsplit("-", 2), ""]
+    if root != os.environ["GATEWAY_KEY_ROOT"] or kind not in _LIMITS:
+        seen = f"Received API Key = sk-...{api_key[-4:]}" if api_key else "No api key passed in."
         raise ProxyException(
-            message=f"Authentication Error, this proxy does not know the key that ends in ...{api_key[-4:]}",
+            message=f"Authentication Error, {seen}",
             type="auth_error",
             param="key",
             code=401,

@@ -1,7 +1,8 @@
 """Make a language model of random weights, small enough to be made on the spot: nothing is downloaded.
 
-Llama architecture with grouped-query attention, a byte-level vocabulary and a chat template. Its answers are noise,
-control characters and broken UTF-8 included, which is the point: nothing may depend on a sensible answer.
+Llama architecture with grouped-query attention, a byte-level vocabulary and a chat template. Its answers are random
+printable characters and always as long as they may be. With `any_byte` they are noise, control characters, broken
+UTF-8 and early ends included: then a whole answer can be invisible, although its tokens are counted.
 """
 
 from __future__ import annotations
@@ -33,9 +34,16 @@ class Size:
     key_heads: int = 3
     hidden: int = 192
     context_tokens: int = 4096
+    any_byte: bool = False
 
 
-SIZES = {"tiny": Size(), "slow": Size(width=512, layers=10, heads=8, key_heads=8, hidden=1536)}
+SIZES = {
+    "tiny": Size(),
+    "noise": Size(any_byte=True),
+    "slow": Size(width=512, layers=10, heads=8, key_heads=8, hidden=1536),
+}
+_ALWAYS_LIT = 8.0
+_NEVER = -40.0
 
 
 def _byte_symbols() -> list[str]:
@@ -80,9 +88,16 @@ def make(path: Path, size: Size, *, seed: int = 20261130) -> None:
     writer.add_eos_token_id(tokens.index("</s>"))
     writer.add_chat_template(_CHAT_TEMPLATE)
 
-    writer.add_tensor("token_embd.weight", noise(len(tokens), size.width))
+    embedding, output = noise(len(tokens), size.width), noise(len(tokens), size.width)
+    if not size.any_byte:
+        # There are no biases to forbid a token with. So one dimension is lit whatever is read, outshines what the
+        # layers add to it, and counts against every token that must not be written.
+        embedding[:, 0] = _ALWAYS_LIT
+        output[:, 0] = _NEVER
+        output[0x21:0x7F, 0] = 0.0
+    writer.add_tensor("token_embd.weight", embedding)
     writer.add_tensor("output_norm.weight", np.ones(size.width, np.float32))
-    writer.add_tensor("output.weight", noise(len(tokens), size.width))
+    writer.add_tensor("output.weight", output)
     for layer in range(size.layers):
         shapes = {
             "attn_q": (size.width, size.width),
