@@ -34,7 +34,7 @@ Part = TypeVar("Part")
 
 @contextlib.contextmanager
 def _or_skip(part: contextlib.AbstractContextManager[Part]) -> Iterator[Part]:
-    """Skip with the reason where the machine cannot run the part; `REAL_PARTS=required` makes that an error."""
+    """Skip with the reason where the machine cannot run the part; an error if `REAL_PARTS=required`."""
     with contextlib.ExitStack() as stack:
         try:
             running = stack.enter_context(part)

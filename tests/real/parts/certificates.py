@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +25,14 @@ def make_certificates(folder: Path) -> Certificates:
     """Write them all into `folder`; every one but `unknown_issuer` is signed by `authority`."""
     folder.mkdir(parents=True, exist_ok=True)
     known, stranger = trustme.CA(), trustme.CA()
-    today = datetime.datetime.now(datetime.timezone.utc)
+    today = dt.datetime.now(dt.timezone.utc)
     here = ("localhost", "127.0.0.1")
     issued = {
         "good": known.issue_cert(*here),
         "expired": known.issue_cert(
             *here,
-            not_before=today - datetime.timedelta(days=90),
-            not_after=today - datetime.timedelta(days=3),
+            not_before=today - dt.timedelta(days=90),
+            not_after=today - dt.timedelta(days=3),
         ),
         "wrong_host": known.issue_cert("gateway.example", "*.models.example"),
         "unknown_issuer": stranger.issue_cert(*here),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from tests.real.parts.installs import REPOSITORY
 
@@ -126,7 +126,7 @@ def run_gate(
 ) -> GateResult:
     """Run the suite on a bench in a process of its own, in a folder beside the bench's.
 
-    `env` is added to a small environment; `prefix` goes in front of the command, as `ip netns exec NAME` does.
+    `env` is added to a small environment; `prefix` goes in front of the command, as `ip netns exec NAME`.
     Raises `AssertionError` when the run does not end within `limit_seconds`.
     """
     folder = bench.path if isinstance(bench, BenchFolder) else bench
@@ -171,7 +171,7 @@ def run_gate(
 
 
 def _outcomes(junit: Path) -> Iterator[tuple[str, Outcome]]:
-    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+    for case in ET.parse(junit).getroot().iter("testcase"):
         outcome, message = "passed", ""
         for tag, name in (("failure", "failed"), ("error", "error"), ("skipped", "skipped")):
             found = case.find(tag)
@@ -200,9 +200,11 @@ def assert_green(result: GateResult, key: str | None) -> None:
 
 
 def assert_fails_at(result: GateResult, layers: Iterable[str], key: str | None) -> None:
-    """Exit code 1, one of `layers` named with its likely cause, inner ones blocked by it, and the key nowhere."""
+    """Exit code 1, one of `layers` named and explained, inner ones blocked by it, and the key nowhere."""
     layer = result.first_bad_layer
-    assert layer in set(layers), f"expected {' or '.join(layers)}, found {layer}: {_told(result, result.outcomes)}"
+    assert layer in set(layers), (
+        f"expected {' or '.join(layers)}, found {layer}: {_told(result, result.outcomes)}"
+    )
     assert result.exit_code == 1, result.stdout[-4000:]
     at = LAYERS.index(layer)
     for name, each in result.outcomes.items():
@@ -213,15 +215,20 @@ def assert_fails_at(result: GateResult, layers: Iterable[str], key: str | None) 
             assert each.message.startswith(f"{layer}: "), f"{name}: {each.message}"
             lines = each.message.splitlines()
             for word in ("likely: ", "try: "):
-                assert any(line.startswith(word) for line in lines), f"{name} has no line {word!r}: {each.message}"
+                explained = any(line.startswith(word) for line in lines)
+                assert explained, f"{name} has no line {word!r}: {each.message}"
         elif LAYERS.index(inner) > at:
-            assert each.outcome == "skipped", f"{name} is {each.outcome} although {layer} failed: {each.message}"
+            assert each.outcome == "skipped", f"{name} is {each.outcome} after {layer} failed: {each.message}"
             # A machine without RDMA skips its interconnect whatever else happens.
             if inner != "interconnect":
-                assert re.search(rf"\b{layer}\b", each.message), f"{name} does not name {layer}: {each.message}"
+                assert re.search(rf"\b{layer}\b", each.message), (
+                    f"{name} does not name {layer}: {each.message}"
+                )
         else:
             assert each.outcome != "error", f"{name}: {each.message}"
-    assert any(each.outcome == "failed" for each in result.of_layer(layer).values()), _told(result, result.outcomes)
+    assert any(each.outcome == "failed" for each in result.of_layer(layer).values()), _told(
+        result, result.outcomes
+    )
     assert_key_is_nowhere(result, key)
 
 

@@ -43,12 +43,18 @@ def python_environment(name: str) -> Path:
         # The pip at hand installs into the new environment: making one with a pip of its own takes 8 s more.
         pip_at_hand = importlib.util.find_spec("pip") is not None
         _run([sys.executable, "-m", "venv", *(["--without-pip"] if pip_at_hand else []), str(folder)], log)
-        pip = [sys.executable, "-m", "pip", "--python", str(interpreter)] if pip_at_hand else [
-            str(interpreter), "-m", "pip",
-        ]
+        pip = (
+            [sys.executable, "-m", "pip", "--python", str(interpreter)]
+            if pip_at_hand
+            else [
+                str(interpreter),
+                "-m",
+                "pip",
+            ]
+        )
         _run([*pip, "install", "--no-input", "-q", "-r", str(requirements), "-c", str(constraints)], log)
 
-    wanted = "\n".join([sys.version, sys.platform, requirements.read_text(), constraints.read_text()])
+    wanted = f"{sys.version} {sys.platform}\n{requirements.read_text()}\n{constraints.read_text()}"
     _install_once(name, folder, wanted, install)
     return interpreter
 

@@ -77,7 +77,10 @@ def litellm_proxy(work: Path, llama: Llama, ends: DeadEnds) -> Iterator[LiteLLM]
     general = {"custom_auth": "litellm_auth.user_api_key_auth", "custom_auth_run_common_checks": True}
     environ = {
         "LITELLM_MASTER_KEY": fresh_key("master"),  # never used: the proxy does not start without one
-        "GATEWAY_KEY_ROOT": root, "ENGINE_KEY": llama.key, "STALE_ENGINE_KEY": fresh_key("stale")}
+        "GATEWAY_KEY_ROOT": root,
+        "ENGINE_KEY": llama.key,
+        "STALE_ENGINE_KEY": fresh_key("stale"),
+    }
     with _proxy(folder, models, general, environ) as url:
         yield LiteLLM(url=url, log=named.log, root=root)
 
@@ -115,7 +118,16 @@ def _proxy(
     def start() -> contextlib.AbstractContextManager[str]:
         (port,) = free_ports(1)
         base = f"http://127.0.0.1:{port}"
-        arguments = ["--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
+        arguments = [
+            "--config",
+            str(config),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--telemetry",
+            "False",
+        ]
         return served(
             [str(python.with_name("litellm")), *arguments],
             log=folder / "server.log",

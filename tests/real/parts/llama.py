@@ -36,9 +36,8 @@ def llama_server(
 ) -> Iterator[Llama]:
     """Serve a model of `size` in that many slots.
 
-    `tiny` takes 0.5 ms a token and `slow` 18 ms; `noise` is as fast as `tiny` and writes any byte, not only letters.
-
-    `prefix` goes in front of the command, as `ip netns exec NAME` does.
+    `tiny` takes 0.5 ms a token and `slow` 18 ms; `noise` is as fast as `tiny` and writes any byte, visible
+    or not. `prefix` goes in front of the command, as `ip netns exec NAME`.
     """
     python = installs.python_environment("engine")
     folder = work / name

@@ -1,4 +1,4 @@
-"""Two mocks by other people: aimock (npm), which answers as OpenAI does, and llmock (PyPI), which judges its client."""
+"""Two mocks by other people: aimock (npm) answers as OpenAI does, llmock (PyPI) judges its client."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Llmock:
     model: str = _MODEL
 
     def scenario(self, *behaviours: Mapping[str, Any]) -> None:
-        """From now on misbehave in these ways, as `{"type": "fail", "status": 429, "retry_after": 2, "times": 1}`."""
+        """From now on misbehave in these ways, such as `{"type": "fail", "status": 429, "times": 1}`."""
         self._ask("POST", "scenario", json={"behaviors": list(behaviours)})
 
     def forget(self) -> None:

@@ -1,6 +1,6 @@
-"""A network namespace of our own, in which packets are lost and names do not resolve, with a real engine inside.
+"""A network namespace of our own where packets are lost and names do not resolve, with a real engine inside.
 
-Ports in it are ours alone, so the filtered ones may be fixed numbers: nothing listens behind them or needs to.
+Ports in it are ours alone, so the filtered ones may be fixed numbers: nothing listens behind them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NetworkNamespace:
         return self.engine.url.replace("127.0.0.1", host)
 
     def named_url(self, label: str) -> str:
-        """By name: `here` resolves; `nxdomain`, `servfail`, `refused`, `silent` and `empty` fail as they are called.
+        """By name: `here` resolves; `nxdomain`, `servfail`, `refused`, `silent` and `empty` fail in that way.
 
         `here6` resolves to ::1 only, where nobody listens.
         """
@@ -65,7 +65,9 @@ def network_namespace(work: Path) -> Iterator[NetworkNamespace]:
     """Make one; needs root, iproute2 and nftables, and says which of them is missing."""
     if os.geteuid():
         raise PartUnavailableError("a network namespace needs root")
-    missing = [package for program, package in (("ip", "iproute2"), ("nft", "nftables")) if not shutil.which(program)]
+    missing = [
+        package for program, package in (("ip", "iproute2"), ("nft", "nftables")) if not shutil.which(program)
+    ]
     if missing:
         raise PartUnavailableError(f"a network namespace needs {' and '.join(missing)}, not installed")
     folder = work / "netns"

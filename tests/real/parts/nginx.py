@@ -44,7 +44,7 @@ class Nginx:
     visits: Iterator[int] = field(repr=False, default_factory=itertools.count)
 
     def url(self, place: str = "") -> str:
-        """Base URL of a place of the plain server: `""` (nothing done to the client), `dead`, `slow`, `login` …"""
+        """Base URL of a place of the plain server: `""` (passed on as it is), `dead`, `slow`, `login` …"""
         return f"http://127.0.0.1:{self.ports['PLAIN']}/{place}/v1".replace("//v1", "/v1")
 
     def counted_url(self, place: str) -> str:
@@ -62,7 +62,7 @@ class Nginx:
         return f"http://127.0.0.1:{self.ports['DEEPER']}/gw/v1"
 
     def tls_url(self, kind: str, *, host: str = "127.0.0.1") -> str:
-        """`good`, `expired`, `wrong_host`, `unknown_issuer`, `client` (asks for a certificate), `old` (TLS 1.0)."""
+        """`good`, `expired`, `wrong_host`, `unknown_issuer`, `client` (wants one of us), `old` (TLS 1.0)."""
         return f"https://{host}:{self.ports[f'TLS_{kind.upper()}']}/v1"
 
     @property

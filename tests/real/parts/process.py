@@ -40,7 +40,7 @@ def served(
 ) -> Iterator[Found]:
     """Run `command` until the block ends; yields what `ready` found once it is no longer None.
 
-    The server gets a small environment (`PATH`, a `HOME` beside its log, and `environ`): never the tests' keys.
+    The server gets a small environment (`PATH`, a `HOME` beside its log, `environ`) and none of our keys.
     """
     home = log.parent / "home"
     home.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,9 @@ def _wait_until_ready(
             return found
         if status is not None:
             text = log.read_text(errors="replace")
-            error = AddressTakenError if any(word in text.lower() for word in _ADDRESS_TAKEN) else PartFailedError
+            error = (
+                AddressTakenError if any(word in text.lower() for word in _ADDRESS_TAKEN) else PartFailedError
+            )
             raise error(f"ended with exit code {status} before it answered:\n{text[-_LOG_TAIL_CHARACTERS:]}")
         time.sleep(_LOOK_EVERY_SECONDS)
     tail = log.read_text(errors="replace")[-_LOG_TAIL_CHARACTERS:]

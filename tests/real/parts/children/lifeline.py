@@ -1,7 +1,7 @@
 """Run a command for as long as whoever started us lives: `python lifeline.py SECONDS COMMAND…`.
 
-The command is killed, with all it started, when our standard input closes, when our parent changes, when SECONDS
-are over, or when we are told to stop. Standard library only: it runs under any interpreter.
+The command is killed, with all it started, when our standard input closes, when our parent changes, when
+SECONDS are over, or when we are told to stop. Standard library only: it runs under any interpreter.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def main(seconds: float, command: list[str]) -> int:
     parent = os.getppid()
     deadline = time.monotonic() + seconds
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent
+        command,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_die_with_parent,  # noqa: PLW1509 - we have no threads
     )
     try:
         while child.poll() is None and time.monotonic() < deadline and os.getppid() == parent:

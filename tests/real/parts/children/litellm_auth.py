@@ -1,7 +1,7 @@
 """Which keys our LiteLLM proxy takes; copied beside its configuration, loaded by the proxy itself.
 
-A key is `<root>-<kind>-<serial>`: the root is the session's secret, the kind says what is limited, and the serial
-gives every test a key of its own whose minute nobody else has used up.
+A key is `<root>-<kind>-<serial>`: the root is the session's secret, the kind says what is limited, and the
+serial gives every test a key of its own whose minute nobody else has used up.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ _ADDRESSES = {
     ("here6", _AAAA): socket.inet_pton(socket.AF_INET6, "::1"),
 }
 _LIFETIME_SECONDS = 1
+_NAME_IN_THE_QUESTION = 0xC00C  # a pointer to its offset in the message
 
 
 def answer(query: bytes) -> bytes | None:
@@ -35,7 +36,7 @@ def answer(query: bytes) -> bytes | None:
     )
     if address is None:
         return header + question
-    record = struct.pack("!HHHIH", 0xC00C, kind, 1, _LIFETIME_SECONDS, len(address))  # 0xC00C: the question's name
+    record = struct.pack("!HHHIH", _NAME_IN_THE_QUESTION, kind, 1, _LIFETIME_SECONDS, len(address))
     return header + question + record + address
 
 

@@ -1,8 +1,8 @@
 """Make a language model of random weights, small enough to be made on the spot: nothing is downloaded.
 
-Llama architecture with grouped-query attention, a byte-level vocabulary and a chat template. Its answers are random
-printable characters and always as long as they may be. With `any_byte` they are noise, control characters, broken
-UTF-8 and early ends included: then a whole answer can be invisible, although its tokens are counted.
+Llama architecture with grouped-query attention, a byte-level vocabulary and a chat template. Its answers are
+random printable characters and always as long as they may be. With `any_byte` they are noise: control
+characters, broken UTF-8, early ends; a whole answer can be invisible although its tokens are counted.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def make(path: Path, size: Size, *, seed: int = 20261130) -> None:
 
     embedding, output = noise(len(tokens), size.width), noise(len(tokens), size.width)
     if not size.any_byte:
-        # There are no biases to forbid a token with. So one dimension is lit whatever is read, outshines what the
-        # layers add to it, and counts against every token that must not be written.
+        # There are no biases to forbid a token with. So one dimension is lit whatever is read, outshines what
+        # the layers add to it, and counts against every token that must not be written.
         embedding[:, 0] = _ALWAYS_LIT
         output[:, 0] = _NEVER
         output[0x21:0x7F, 0] = 0.0
