@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,9 @@ class AllureBridge:
         self._config = config
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Describe the test by the findings it asked for, while Allure still holds its result open."""
         findings = item.stash.get(FINDINGS, None)
         if call.when == "call" and findings:
@@ -73,7 +75,9 @@ class AllureBridge:
         for finding in findings:
             if finding.transcript:
                 allure.attach(
-                    finding.transcript, name=f"{finding.check}: exchange", attachment_type=allure.attachment_type.TEXT
+                    finding.transcript,
+                    name=f"{finding.check}: exchange",
+                    attachment_type=allure.attachment_type.TEXT,
                 )
 
 

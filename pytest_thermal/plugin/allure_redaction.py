@@ -91,5 +91,5 @@ def _clean_file(source: Any, redactor: Redactor) -> Any:
     import tempfile
 
     with tempfile.NamedTemporaryFile(suffix=path.suffix, delete=False) as copy:
-        copy.write(after)  # type: ignore[arg-type]
+        copy.write(after)
     return copy.name

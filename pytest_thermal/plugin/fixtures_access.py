@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +61,9 @@ def async_api(pytestconfig: pytest.Config, bench: Bench, domain: Domain) -> Iter
     made = async_client(**_settings(pytestconfig, bench, domain))
     yield made
     if not made.is_closed:
-        try:
+        # Its connections belong to the test's own event loop, which is gone, and they with it.
+        with contextlib.suppress(RuntimeError):
             asyncio.run(made.aclose())
-        except RuntimeError:
-            # Its connections belong to the test's own event loop, which is gone, and they with it.
-            pass
 
 
 def _settings(config: pytest.Config, bench: Bench, domain: Domain) -> dict[str, Any]:

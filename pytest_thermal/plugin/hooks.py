@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench, is_explicit
 from pytest_thermal.plugin.keys import ACCESS, ACTIVE_BENCH, BENCH_ERROR, ENDINGS, FINDINGS, TAKEN_OPTIONS
+
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options of `options.OPTIONS`."""
@@ -80,9 +81,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show findings as messages, and hand their layer and outcome to JUnit and other reporters as properties."""
-    report: Any = yield
+    report = yield
     if item.stash.get(FINDINGS, None):
         from pytest_thermal.plugin.outcomes import shape_report
 

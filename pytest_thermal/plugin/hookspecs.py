@@ -1,5 +1,8 @@
-"""Hooks for third parties. Implement them with ``@pytest.hookimpl(optionalhook=True)``, so that a conftest still
-loads where this plugin is not installed."""
+"""Hooks for third parties.
+
+Implement them with ``@pytest.hookimpl(optionalhook=True)``, so that a conftest still
+loads where this plugin is not installed.
+"""
 
 from __future__ import annotations
 

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from pytest_thermal.plugin.active_bench import ActiveBench
     from pytest_thermal.plugin.session import AccessSession, Ending
 
-TAKEN_OPTIONS = pytest.StashKey[list[str]]()
+TAKEN_OPTIONS: pytest.StashKey[list[str]] = pytest.StashKey()
 """Short option names that another plugin owns."""
 
-ACTIVE_BENCH = pytest.StashKey["ActiveBench"]()
+ACTIVE_BENCH: pytest.StashKey[ActiveBench] = pytest.StashKey()
 """The bench in use, once anything asked for it."""
 
-BENCH_ERROR = pytest.StashKey[str]()
+BENCH_ERROR: pytest.StashKey[str] = pytest.StashKey()
 """Why no bench could be had, found during collection."""
 
-ACCESS = pytest.StashKey["AccessSession"]()
+ACCESS: pytest.StashKey[AccessSession] = pytest.StashKey()
 """The access run of this process."""
 
-ENDINGS = pytest.StashKey["list[Ending]"]()
+ENDINGS: pytest.StashKey[list[Ending]] = pytest.StashKey()
 """What each process of the run has to tell at its end."""
 
-FINDINGS = pytest.StashKey["list[Finding]"]()
+FINDINGS: pytest.StashKey[list[Finding]] = pytest.StashKey()
 """The findings that one test item asked for."""

@@ -117,8 +117,11 @@ def add_options(parser: pytest.Parser) -> list[str]:
 
 
 def value(config: pytest.Config, name: str) -> Any:
-    """An option's value: command line, else ini; None where neither gives one. Raises pytest.UsageError for an ini
-    value that cannot be read."""
+    """An option's value: command line, else ini; None where neither gives one.
+
+    Raises:
+        pytest.UsageError: the ini file's value cannot be read.
+    """
     option = next(option for option in OPTIONS if option.name == name)
     given = config.getoption(option.dest, None)
     if given is not None or not option.ini:

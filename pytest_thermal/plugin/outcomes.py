@@ -10,7 +10,7 @@ from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.plugin.keys import FINDINGS
 
 
-class FindingFailed(AssertionError):
+class FindingFailed(AssertionError):  # noqa: N818 - the word of the design
     """A check was measured and found bad."""
 
 
@@ -63,7 +63,7 @@ def _keep_message(longrepr: Any, message: str, item: pytest.Item) -> None:
     if item.config.getoption("tbstyle", "auto") in ("long", "native", "no"):
         return
     crash = getattr(longrepr, "reprcrash", None)
-    traceback = getattr(longrepr, "reprtraceback", None)
+    traceback: Any = getattr(longrepr, "reprtraceback", None)
     entries = getattr(traceback, "reprentries", None)
     if crash is None or not entries:
         return
@@ -77,4 +77,3 @@ def _keep_message(longrepr: Any, message: str, item: pytest.Item) -> None:
         location.path, location.lineno, location.message = path, (line or 0) + 1, ""
     traceback.reprentries = [entry]
     traceback.extraline = None
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,14 +38,14 @@ class ReportRedaction:
         self._redactor = redactor
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Test reports: failure text, locals, captured output and logs, properties."""
         report = yield
         redact_object(report, self._redactor)
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_make_collect_report(self) -> Iterator[None]:
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Collection reports."""
         report = yield
         redact_object(report, self._redactor)
@@ -62,42 +62,42 @@ class ReportRedaction:
 
 def redact_object(found: Any, redactor: Redactor) -> None:
     """Redact every text below ``found``: attributes, items of dicts, lists and tuples. Changes it in place."""
-    _walk(found, redactor, seen=set(), depth=0)
+    _Walk(redactor).clean(found, depth=0)
 
 
-def _walk(found: Any, redactor: Redactor, *, seen: set[int], depth: int) -> Any:
-    if isinstance(found, str):
-        return redactor.text(found)
-    if isinstance(found, _PLAIN) or depth > _DEEPEST or id(found) in seen:
+class _Walk:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._seen: set[int] = set()
+
+    def clean(self, found: Any, *, depth: int) -> Any:
+        if isinstance(found, str):
+            return self._redactor.text(found)
+        if isinstance(found, _PLAIN) or depth > _DEEPEST or id(found) in self._seen:
+            return found
+        self._seen.add(id(found))
+        if type(found) is tuple:
+            return tuple(self.clean(item, depth=depth + 1) for item in found)
+        if isinstance(found, list):
+            found[:] = [self.clean(item, depth=depth + 1) for item in found]
+        elif isinstance(found, dict):
+            cleaned = {self.clean(n, depth=depth + 1): self.clean(v, depth=depth + 1) for n, v in found.items()}
+            found.clear()
+            found.update(cleaned)
+        elif _is_report_part(found):
+            for name, inner in list(vars(found).items()):
+                clean = self.clean(inner, depth=depth + 1)
+                if clean is not inner:
+                    # Some parts are frozen dataclasses.
+                    object.__setattr__(found, name, clean)
         return found
-    seen.add(id(found))
-    deeper = {"seen": seen, "depth": depth + 1}
-    if isinstance(found, dict):
-        for name in list(found):
-            clean = _walk(name, redactor, **deeper)
-            if clean is not name:
-                found[clean] = found.pop(name)
-            found[clean] = _walk(found[clean], redactor, **deeper)
-        return found
-    if isinstance(found, list):
-        found[:] = [_walk(item, redactor, **deeper) for item in found]
-        return found
-    if type(found) is tuple:
-        return tuple(_walk(item, redactor, **deeper) for item in found)
-    if not isinstance(found, type) and _is_report_part(found):
-        for name, inner in list(vars(found).items()):
-            clean = _walk(inner, redactor, **deeper)
-            if clean is not inner:
-                # Some parts are frozen dataclasses.
-                object.__setattr__(found, name, clean)
-    return found
 
 
 def _is_report_part(found: Any) -> bool:
     """Whether ``found`` is one of pytest's report objects, and not, say, the item or the config it points to."""
-    return hasattr(found, "__dict__") and type(found).__name__.startswith(("Repr", "ExceptionRepr", "ExceptionChain")) or isinstance(
-        found, pytest.TestReport | pytest.CollectReport
-    )
+    if isinstance(found, pytest.TestReport | pytest.CollectReport):
+        return True
+    return hasattr(found, "__dict__") and type(found).__name__.startswith(("Repr", "ExceptionRepr", "ExceptionChain"))
 
 
 def _redact_logs(redactor: Redactor) -> Callable[[], None]:

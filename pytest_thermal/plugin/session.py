@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.model.findings import Scalar
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.keys import ACCESS, FINDINGS
@@ -73,30 +75,32 @@ class AccessSession:
 
     def health(self, name: str) -> Finding:
         """Whether the gateway of domain ``name`` stayed healthy since it first answered, with one poll more now."""
-        known = {"check": "http_health", "layer": "http", "subject": name}
         setting = self.active.bench.health_check
         if not setting.enabled:
-            return Finding(**known, outcome=Outcome.SKIPPED, seen="health_check is not enabled in the bench file")
+            return _health_finding(name, Outcome.SKIPPED, "health_check is not enabled in the bench file")
         reached = self.finding(name, "http")
+        if reached.outcome is Outcome.BLOCKED:
+            return _health_finding(name, Outcome.BLOCKED, reached.seen)
         if reached.outcome is not Outcome.PASSED:
-            seen = reached.seen if reached.outcome is Outcome.BLOCKED else f"not tried, since {reached.message.splitlines()[0]}"
-            return Finding(**known, outcome=Outcome.BLOCKED, seen=seen)
+            return _health_finding(name, Outcome.BLOCKED, f"not tried, since {reached.message.splitlines()[0]}")
         monitor = self._monitors[name]
         monitor.poll()
         log = monitor.log()
-        evidence = {"polls": log.polls, "breaks": len(log.breaks), "interval_seconds": setting.interval_seconds}
-        if log.breaks:
-            return Finding(
-                **known,
-                outcome=Outcome.FAILED,
-                seen=f"{len(log.breaks)} break{'s' if len(log.breaks) > 1 else ''} in {log.polls} health polls: "
-                + "; ".join(entry.line for entry in log.breaks[:5]),
-                likely="the gateway restarted or was overloaded while the suite ran",
-                advice="the gateway's log at these times; checks that failed at the same time may have this cause",
-                evidence=evidence,
-            )
-        return Finding(
-            **known, outcome=Outcome.PASSED, seen=f"healthy in all {log.polls} polls", evidence=evidence
+        evidence: dict[str, Scalar] = {
+            "polls": log.polls,
+            "breaks": len(log.breaks),
+            "interval_seconds": setting.interval_seconds,
+        }
+        if not log.breaks:
+            return _health_finding(name, Outcome.PASSED, f"healthy in all {log.polls} polls", evidence=evidence)
+        return _health_finding(
+            name,
+            Outcome.FAILED,
+            f"{len(log.breaks)} break{'s' if len(log.breaks) > 1 else ''} in {log.polls} health polls: "
+            + "; ".join(entry.line for entry in log.breaks[:5]),
+            likely="the gateway restarted or was overloaded while the suite ran",
+            advice="the gateway's log at these times; checks that failed at the same time may have this cause",
+            evidence=evidence,
         )
 
     def ending(self, node: str) -> Ending:
@@ -106,15 +110,18 @@ class AccessSession:
         for ladder in self._ladders.values():
             for finding in ladder.findings:
                 plain = asdict(finding)
-                plain |= {"outcome": str(finding.outcome), "warnings": list(finding.warnings), "message": finding.message}
+                plain |= {
+                    "outcome": str(finding.outcome),
+                    "warnings": list(finding.warnings),
+                    "message": finding.message,
+                }
                 plain["advisory"] = ladder.check(finding.check).advisory
                 del plain["transcript"]
                 findings.append(plain)
         health = []
         for name, monitor in self._monitors.items():
             log = monitor.log()
-            for entry in log.breaks:
-                health.append(clean.text(f"{name}: {entry.line}"))
+            health += [clean.text(f"{name}: {entry.line}") for entry in log.breaks]
             if not log.breaks:
                 health.append(f"{name}: healthy in {log.polls} poll{'s' if log.polls != 1 else ''}")
         return Ending(
@@ -189,10 +196,27 @@ def access_session(config: pytest.Config) -> AccessSession:
     return found
 
 
-def _sysfs(config: pytest.Config) -> Any:
-    from pathlib import Path
+def _health_finding(
+    name: str,
+    outcome: Outcome,
+    seen: str,
+    *,
+    likely: str = "",
+    advice: str = "",
+    evidence: Mapping[str, Scalar] | None = None,
+) -> Finding:
+    return Finding(
+        check="http_health",
+        layer="http",
+        subject=name,
+        outcome=outcome,
+        seen=seen,
+        likely=likely,
+        advice=advice,
+        evidence=evidence or {},
+    )
 
+
+def _sysfs(config: pytest.Config) -> Path | None:
     given = options.value(config, "sysfs")
     return None if given is None else Path(given)
-
-

@@ -84,9 +84,7 @@ class XdistBridge:
 
 
 def _uses_bench(item: pytest.Item) -> bool:
-    return item.get_closest_marker("access") is not None or bool(
-        KEPT_FIXTURES & set(getattr(item, "fixturenames", ()))
-    )
+    return item.get_closest_marker("access") is not None or bool(KEPT_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 class BenchScheduling:
