@@ -1,0 +1,42 @@
+"""The one error of this room, written for the person at the bench."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+WIDTH = 80  # columns of the narrowest terminal that people really use
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing wrong with the bench files: where, what was seen, why it likely is, and what to try."""
+
+    where: str
+    """File and key: `settings.json: api.base_url`."""
+    seen: str
+    likely: str
+    remedy: str
+
+
+class BenchError(Exception):
+    """The bench cannot be used. `str()` is the whole message for the user; it holds no key and needs no traceback."""
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem], *, folder: Path, redact: Callable[[str], str]) -> BenchError:
+        """All problems of one bench in one message; those with one cause share its `likely:` and `try:`."""
+        groups: dict[tuple[str, str], list[Problem]] = {}
+        for problem in problems:
+            groups.setdefault((problem.likely, problem.remedy), []).append(problem)
+        return cls("\n\n".join(_render(group, redact) for group in groups.values()) + f"\nin: {redact(str(folder))}")
+
+
+def _render(group: Sequence[Problem], redact: Callable[[str], str]) -> str:
+    lines = list(dict.fromkeys(f"{problem.where}: {problem.seen}" for problem in group))
+    lines += [f"likely: {group[0].likely}", f"try: {group[0].remedy}"]
+    return "\n".join(
+        textwrap.fill(redact(line), WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        for line in lines
+    )
