@@ -129,14 +129,22 @@ def aimock(aimock_with: Callable[..., Aimock]) -> Aimock:
 
 
 @pytest.fixture(scope="session")
-def llmock_server_of_session(parts_folder: Path) -> Iterator[Llmock]:
-    """The llmock that `llmock` cleans for each test."""
-    with _or_skip(llmock_server(parts_folder, "llmock")) as running:
-        yield running
+def llmock_with(parts_folder: Path) -> Iterator[Callable[..., Llmock]]:
+    """Factory: llmock with these command-line options, one server for equal options, its record empty."""
+    running: dict[tuple[str, ...], Llmock] = {}
+    with contextlib.ExitStack() as stack:
+
+        def start(*options: str) -> Llmock:
+            if options not in running:
+                part = llmock_server(parts_folder, f"llmock-{len(running)}", options)
+                running[options] = stack.enter_context(_or_skip(part))
+            running[options].forget()
+            return running[options]
+
+        yield start
 
 
 @pytest.fixture
-def llmock(llmock_server_of_session: Llmock) -> Llmock:
-    """An llmock that has seen nobody yet."""
-    llmock_server_of_session.forget()
-    return llmock_server_of_session
+def llmock(llmock_with: Callable[..., Llmock]) -> Llmock:
+    """A well-behaved llmock that has seen nobody yet."""
+    return llmock_with()

@@ -41,19 +41,13 @@ WRONG_KEY = "sk-0123456789abcdef0123456789"
 BURST_REQUESTS, BURST_WORKERS = 16, 8
 
 
-def models(
-    url: str, key: str | None, *, verify: ssl.SSLContext | bool = True, timeout: float = 10.0
-) -> httpx.Response:
+def models(url: str, key: str | None, *, verify: ssl.SSLContext | bool = True, timeout: float = 10.0) -> httpx.Response:
     return httpx.get(f"{url}/models", headers=_bearer(key), verify=verify, timeout=timeout, trust_env=False)
 
 
-def chat(
-    url: str, key: str | None, model: str, *, max_tokens: int = 2, text: str = "Say one word."
-) -> httpx.Response:
+def chat(url: str, key: str | None, model: str, *, max_tokens: int = 2, text: str = "Say one word.") -> httpx.Response:
     body = {"model": model, "messages": [{"role": "user", "content": text}], "max_tokens": max_tokens}
-    return httpx.post(
-        f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=20.0, trust_env=False
-    )
+    return httpx.post(f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=20.0, trust_env=False)
 
 
 def stream(url: str, key: str, model: str, *, max_tokens: int = 3) -> list[str]:
@@ -65,9 +59,7 @@ def stream(url: str, key: str, model: str, *, max_tokens: int = 3) -> list[str]:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    answer = httpx.post(
-        f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=20.0, trust_env=False
-    )
+    answer = httpx.post(f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=20.0, trust_env=False)
     assert answer.status_code == 200, answer.text
     return [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
 
@@ -122,9 +114,7 @@ def test_engine_streams_visible_text_then_usage_then_done(llama: Llama) -> None:
 def test_engine_of_noise_sometimes_streams_tokens_that_nobody_can_see(llama_noise: Llama) -> None:
     seen = []
     for _ in range(30):
-        chunks = [
-            json.loads(chunk) for chunk in stream(llama_noise.url, llama_noise.key, "any", max_tokens=1)[:-1]
-        ]
+        chunks = [json.loads(chunk) for chunk in stream(llama_noise.url, llama_noise.key, "any", max_tokens=1)[:-1]]
         text = [chunk["choices"][0]["delta"].get("content") for chunk in chunks if chunk["choices"]]
         seen.append((bool("".join(part or "" for part in text)), chunks[-1]["usage"]["completion_tokens"]))
     assert (False, 1) in seen
@@ -207,9 +197,7 @@ def test_litellm_unknown_model_is_a_400(litellm: LiteLLM) -> None:
         ("exhausted_upstream", 429, "litellm.RateLimitError"),
     ],
 )
-def test_litellm_passes_on_what_is_wrong_upstream(
-    litellm: LiteLLM, model: str, status: int, words: str
-) -> None:
+def test_litellm_passes_on_what_is_wrong_upstream(litellm: LiteLLM, model: str, status: int, words: str) -> None:
     answer = chat(litellm.url, litellm.key(), getattr(litellm, model))
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
@@ -384,9 +372,7 @@ print(json.dumps(seen))
 
 def look_inside(netns: NetworkNamespace, *urls: str) -> Mapping[str, str]:
     command = [*netns.enter, sys.executable, "-c", _LOOK, netns.engine.key, *urls]
-    seen: Mapping[str, str] = json.loads(
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    )
+    seen: Mapping[str, str] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return seen
 
 
@@ -559,9 +545,7 @@ def test_free_ports_differ() -> None:
 
 
 def test_bench_holds_the_key_by_reference_only(tmp_path: Path) -> None:
-    bench = write_bench(
-        tmp_path, "http://127.0.0.1:1/v1", WRONG_KEY, "a", "b", rate_limit={"requests_per_minute": 3}
-    )
+    bench = write_bench(tmp_path, "http://127.0.0.1:1/v1", WRONG_KEY, "a", "b", rate_limit={"requests_per_minute": 3})
     text = (bench.path / "settings.json").read_text()
     assert WRONG_KEY not in text
     assert json.loads(text) == {
@@ -579,14 +563,12 @@ def test_layers_of_tests() -> None:
 
 
 PASSED = Outcome(outcome="passed", message="")
-ALL_PASSED = {
-    f"test_{layer}": PASSED for layer in ("name", "http", "key", "models", "chat", "stream", "concurrency")
-}
+ALL_PASSED = {f"test_{layer}": PASSED for layer in ("name", "http", "key", "models", "chat", "stream", "concurrency")}
 KEY_FAILED = {
     **ALL_PASSED,
     "test_key": Outcome(outcome="failed", message="key: 401 Unauthorized\nlikely: it is wrong\ntry: another"),
     **{
-        f"test_{layer}": Outcome(outcome="skipped", message="blocked: key failed")
+        f"test_{layer}": Outcome(outcome="skipped", message=f"blocked: {layer}: not tried, since key: 401 Unauthorized")
         for layer in ("models", "chat", "stream", "concurrency")
     },
 }
@@ -621,6 +603,13 @@ def test_layer_that_failed_is_found() -> None:
     assert_fails_at(result_of(KEY_FAILED, exit_code=1), {"key"}, WRONG_KEY)
 
 
+def test_layer_at_fault_may_be_another_than_the_tests() -> None:
+    models_failed = {**KEY_FAILED, "test_key": PASSED, "test_models": KEY_FAILED["test_key"]}
+    assert_fails_at(result_of(models_failed, exit_code=1), {"key"}, WRONG_KEY, words=["unauthorized"])
+    with pytest.raises(AssertionError, match="does not say 'forbidden'"):
+        assert_fails_at(result_of(models_failed, exit_code=1), {"key"}, WRONG_KEY, words=["forbidden"])
+
+
 @pytest.mark.parametrize(
     "change, layers",
     [
@@ -631,8 +620,9 @@ def test_layer_that_failed_is_found() -> None:
         ({"test_chat": PASSED}, {"key"}),
         ({"test_chat": Outcome(outcome="skipped", message="no model")}, {"key"}),
         ({"test_chat": Outcome(outcome="failed", message="chat: 401\nlikely: wrong\ntry: another")}, {"key"}),
+        ({"test_http": Outcome(outcome="failed", message="chat: 401\nlikely: wrong\ntry: another")}, {"key"}),
     ],
-    ids=["other layer", "no layer said", "nothing to try", "error", "went on", "unnamed", "failed too"],
+    ids=["other layer", "no layer said", "nothing to try", "error", "went on", "unnamed", "failed too", "outer"],
 )
 def test_what_does_not_fail_as_expected(change: Mapping[str, Outcome], layers: set[str]) -> None:
     with pytest.raises(AssertionError):

@@ -52,6 +52,12 @@ class Outcome:
     outcome: str
     message: str
 
+    @property
+    def layer_at_fault(self) -> str | None:
+        """Layer that the message begins with, which need not be that of the test: a chat can fail on its key."""
+        word = self.message.partition(": ")[0]
+        return word if word in LAYERS else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
@@ -68,10 +74,10 @@ class GateResult:
         return {name: outcome for name, outcome in self.outcomes.items() if layer_of(name) == layer}
 
     @property
-    def first_bad_layer(self) -> str | None:
-        """The outermost layer with a failed or broken test."""
-        bad = {layer_of(name) for name, each in self.outcomes.items() if each.outcome in {"failed", "error"}}
-        return next((layer for layer in LAYERS if layer in bad), None)
+    def first_bad(self) -> str | None:
+        """Name of the first test that failed or broke; the outermost, since tests run from outside in."""
+        bad = {"failed", "error"}
+        return next((name for name, each in self.outcomes.items() if each.outcome in bad), None)
 
     def places_of(self, secret: str) -> list[str]:
         """Where the secret can be read: in the output, or in a file written by the run."""
@@ -199,36 +205,31 @@ def assert_green(result: GateResult, key: str | None) -> None:
     assert_key_is_nowhere(result, key)
 
 
-def assert_fails_at(result: GateResult, layers: Iterable[str], key: str | None) -> None:
-    """Exit code 1, one of `layers` named and explained, inner ones blocked by it, and the key nowhere."""
-    layer = result.first_bad_layer
-    assert layer in set(layers), (
-        f"expected {' or '.join(layers)}, found {layer}: {_told(result, result.outcomes)}"
-    )
+def assert_fails_at(result: GateResult, layers: Iterable[str], key: str | None, *, words: Iterable[str] = ()) -> None:
+    """Exit code 1, one of `layers` named and explained, all inner ones blocked by it, and the key nowhere.
+
+    `words` stand in the message of the failure, whatever their case.
+    """
+    told = _told(result, result.outcomes)
+    name = result.first_bad
+    assert name is not None, f"nothing failed: {told}"
+    found = result.outcomes[name]
+    at = layer_of(name)
+    assert at is not None, f"{name} belongs to no layer: {told}"
+    assert found.outcome == "failed", f"{name} is {found.outcome}: {told}"
+    assert found.layer_at_fault in set(layers), f"expected {' or '.join(layers)}: {told}"
+    for word in ("\nlikely: ", "\ntry: "):
+        assert word in found.message, f"{name} does not say {word.strip()!r}: {found.message}"
+    for word in words:
+        assert word.lower() in found.message.lower(), f"{name} does not say {word!r}: {found.message}"
     assert result.exit_code == 1, result.stdout[-4000:]
-    at = LAYERS.index(layer)
-    for name, each in result.outcomes.items():
-        inner = layer_of(name)
-        if inner is None:
-            continue
-        if inner == layer and each.outcome == "failed":
-            assert each.message.startswith(f"{layer}: "), f"{name}: {each.message}"
-            lines = each.message.splitlines()
-            for word in ("likely: ", "try: "):
-                explained = any(line.startswith(word) for line in lines)
-                assert explained, f"{name} has no line {word!r}: {each.message}"
-        elif LAYERS.index(inner) > at:
-            assert each.outcome == "skipped", f"{name} is {each.outcome} after {layer} failed: {each.message}"
+    for inner in LAYERS[LAYERS.index(at) + 1 :]:
+        for each_name, each in result.of_layer(inner).items():
+            assert each.outcome == "skipped", f"{each_name} is {each.outcome} after {name} failed: {told}"
             # A machine without RDMA skips its interconnect whatever else happens.
-            if inner != "interconnect":
-                assert re.search(rf"\b{layer}\b", each.message), (
-                    f"{name} does not name {layer}: {each.message}"
-                )
-        else:
-            assert each.outcome != "error", f"{name}: {each.message}"
-    assert any(each.outcome == "failed" for each in result.of_layer(layer).values()), _told(
-        result, result.outcomes
-    )
+            named = re.search(rf"\b{found.layer_at_fault}: ", each.message) or inner == "interconnect"
+            assert named, f"{each_name} does not name {found.layer_at_fault}: {each.message}"
+    assert not [each for each in result.outcomes.values() if each.outcome == "error"], told
     assert_key_is_nowhere(result, key)
 
 

@@ -129,9 +129,7 @@ def llmock_server(work: Path, name: str, options: Sequence[str] = ()) -> Iterato
         address = f"http://127.0.0.1:{port}"
         mock = Llmock(url=f"{address}/v1", key=fresh_key("llmock"), log=log)
         command = [str(python.with_name("llmock")), "serve", "--host", "127.0.0.1", "--port", str(port)]
-        return served(
-            [*command, *options], log=log, ready=_when_healthy(address, mock), environ={"NO_COLOR": "1"}
-        )
+        return served([*command, *options], log=log, ready=_when_healthy(address, mock), environ={"NO_COLOR": "1"})
 
     with retried_on_taken_address(start) as mock:
         yield mock

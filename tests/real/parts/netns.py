@@ -65,9 +65,7 @@ def network_namespace(work: Path) -> Iterator[NetworkNamespace]:
     """Make one; needs root, iproute2 and nftables, and says which of them is missing."""
     if os.geteuid():
         raise PartUnavailableError("a network namespace needs root")
-    missing = [
-        package for program, package in (("ip", "iproute2"), ("nft", "nftables")) if not shutil.which(program)
-    ]
+    missing = [package for program, package in (("ip", "iproute2"), ("nft", "nftables")) if not shutil.which(program)]
     if missing:
         raise PartUnavailableError(f"a network namespace needs {' and '.join(missing)}, not installed")
     folder = work / "netns"

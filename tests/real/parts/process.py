@@ -85,9 +85,7 @@ def _wait_until_ready(
             return found
         if status is not None:
             text = log.read_text(errors="replace")
-            error = (
-                AddressTakenError if any(word in text.lower() for word in _ADDRESS_TAKEN) else PartFailedError
-            )
+            error = AddressTakenError if any(word in text.lower() for word in _ADDRESS_TAKEN) else PartFailedError
             raise error(f"ended with exit code {status} before it answered:\n{text[-_LOG_TAIL_CHARACTERS:]}")
         time.sleep(_LOOK_EVERY_SECONDS)
     tail = log.read_text(errors="replace")[-_LOG_TAIL_CHARACTERS:]

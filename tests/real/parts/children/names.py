@@ -31,9 +31,7 @@ def answer(query: bytes) -> bytes | None:
     address = _ADDRESSES.get((host, kind))
     code = _CODES.get(host, 0) if labels[1:] == ["gateway", "test"] else _NXDOMAIN
     (flags,) = struct.unpack("!H", query[2:4])
-    header = query[:2] + struct.pack(
-        "!HHHHH", 0x8480 | (flags & 0x0100) | code, 1, 0 if address is None else 1, 0, 0
-    )
+    header = query[:2] + struct.pack("!HHHHH", 0x8480 | (flags & 0x0100) | code, 1, 0 if address is None else 1, 0, 0)
     if address is None:
         return header + question
     record = struct.pack("!HHHIH", _NAME_IN_THE_QUESTION, kind, 1, _LIFETIME_SECONDS, len(address))

@@ -65,9 +65,7 @@ def main(rules: Path) -> None:
         _ip("-n", name, "link", "set", "lo", "up")
         _ip("netns", "exec", name, "nft", "-f", str(rules))
         names = [sys.executable, str(Path(__file__).with_name("names.py")), "127.0.0.1", "53"]
-        with subprocess.Popen(
-            ["ip", "netns", "exec", name, *names], stdout=subprocess.PIPE, text=True
-        ) as server:
+        with subprocess.Popen(["ip", "netns", "exec", name, *names], stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             if server.stdout.readline() != "answering names\n":
                 raise SystemExit("the name server did not start")
