@@ -113,14 +113,6 @@ def test_metadata(wheel: Path) -> None:
     assert "Apache License" in read(wheel, "licenses/LICENSE")
 
 
-def test_a_user_gets_no_optional_part_unasked(wheel: Path) -> None:
-    metadata = Parser().parsestr(read(wheel, ".dist-info/METADATA"))
-    core = {
-        line.split(">")[0].strip() for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line
-    }
-    assert core == {"pytest", "httpx", "pydantic", "tenacity", "starlette", "uvicorn", "tomli"}
-
-
 def test_an_sdist_makes_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
