@@ -116,7 +116,7 @@ def _add_stray(stray: Stray, findings: Findings) -> None:
     if stray.section:
         findings.add_problem(
             stray.place.where,
-            f"{_type(stray.value)} where a {'table' if stray.place.file == CONFIG else 'object'} is expected",
+            f"{_type(stray.value)} where {'a table' if stray.place.file == CONFIG else 'an object'} is expected",
             "the section's head or braces are missing",
             f"make it a section with some of: {', '.join(stray.section)}",
         )
@@ -195,10 +195,11 @@ def _key(
         key_origin = "none"
         remarks.append(f"{place.origin} is empty: requests go out without a key")
     else:
-        findings.secrets.append(read)
         text = read.get_secret_value()
         if expanded is None:
             _refuse_name_as_key(text, place, environ)
+        findings.secrets.append(read)
+        if expanded is None:
             key_origin = place.origin
             findings.remarks.append(
                 f"{place.origin}: the key stands in the file in clear: write ${{NAME}} and put it in the environment"

@@ -7,6 +7,8 @@ import ipaddress
 import re
 from urllib.parse import quote
 
+from pytest_thermal.bench.secrets import looks_like_key
+
 _VERSION = re.compile(r"v\d+(\.\d+)?((alpha|beta|preview)\d*)?", re.IGNORECASE)
 # First segments of the paths below the version: with one of them the address names a call, not the gateway.
 _CALLS = frozenset(
@@ -38,6 +40,7 @@ def normalise_base_url(text: str) -> tuple[str, str | None]:
     authority, path, tail = _split(rest)
     if tail:
         said.append("query and fragment removed")  # not shown: people put keys there
+    _refuse_key(authority, schemeless=scheme is None)
     host, port = _host_and_port(authority, said)
     if scheme is None:
         scheme = "http" if _is_near(host, port) and port != 443 else "https"
@@ -86,6 +89,14 @@ def _split(rest: str) -> tuple[str, str, str]:
     if "@" in authority or ("@" in rest and not re.fullmatch(r"[^:]*(:\d{1,5})?|\[[^\]]*\](:\d{1,5})?", authority)):
         raise ValueError("user name or password in the address (not shown): the key belongs in the key's own setting")
     return authority, path, mark + tail
+
+
+def _refuse_key(authority: str, *, schemeless: bool) -> None:
+    """A key that was pasted as the address would pass for a host name."""
+    if re.search(r"[.:\[]", authority):
+        return
+    if re.match(r"sk-[A-Za-z0-9_-]{16}", authority) or (schemeless and looks_like_key(authority)):
+        raise ValueError("this looks like a key (not shown), not like an address: it belongs in the key's own setting")
 
 
 def _host_and_port(authority: str, said: list[str]) -> tuple[str, int | None]:
