@@ -9,14 +9,16 @@ from pydantic import SecretStr
 
 
 class KeyAuth(httpx.Auth):
-    """Sends ``Authorization: Bearer <key>``; its repr shows no key."""
+    """Sends ``Authorization: Bearer <key>`` to the origin of ``base_url`` and nowhere else; its repr shows no key."""
 
-    def __init__(self, key: SecretStr) -> None:
+    def __init__(self, key: SecretStr, *, base_url: str) -> None:
         self._key = key
+        self._origin = _origin(httpx.URL(base_url))
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the header to each request, the redirected and retried ones too."""
-        request.headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        """Add the header. Of redirects httpx itself takes care: it drops the header where they leave the origin."""
+        if _origin(request.url) == self._origin:
+            request.headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
         yield request
 
     def __repr__(self) -> str:
@@ -26,8 +28,16 @@ class KeyAuth(httpx.Auth):
 def unsendable(key: SecretStr) -> str | None:
     """Why ``key`` cannot stand in a header (RFC 9110 field value: visible ASCII), or None; never quotes the key."""
     text = key.get_secret_value()
+    if not text.strip():
+        return "it is empty"
     if not text.isascii():
         return "it holds characters that are not ASCII (a full-width character, a typographic dash or quote?)"
     if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
         return "it holds a line break or another control character"
+    if text != text.strip():
+        return "there is white space around it"
     return None
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 from pydantic import SecretStr
 
 from pytest_thermal.transport.auth import KeyAuth
+from pytest_thermal.transport.deadline import DeadlineTransport
 from pytest_thermal.transport.retry import AsyncRetryingTransport, RetryingTransport, RetryRule
 from pytest_thermal.transport.route import Route, route_to
 from pytest_thermal.transport.tls import tls_context
@@ -29,13 +30,17 @@ def client(
 ) -> httpx.Client:
     """A client for the gateway at ``base_url``; ``retry=None`` sends each request once, as a probe must.
 
-    Raises ImportError where the environment names a SOCKS proxy and `socksio` is not installed.
+    Raises ImportError where the environment names a SOCKS proxy and `socksio` is not installed, ValueError where it
+    names a proxy that is no address, and OSError where it names certificates that cannot be read.
     """
-    transport: httpx.BaseTransport = httpx.HTTPTransport(**_connection(route_to(base_url, environ), environ))
+    route = route_to(base_url, environ)
+    transport: httpx.BaseTransport = DeadlineTransport(**_connection(route, environ))
     if retry is not None:
         transport = RetryingTransport(transport, retry)
     return httpx.Client(
-        transport=transport, **_settings(base_url, key, connect_seconds, read_seconds, headers)
+        transport=transport,
+        mounts=_mounts(route),
+        **_settings(base_url, key, connect_seconds, read_seconds, headers),
     )
 
 
@@ -50,22 +55,49 @@ def async_client(
     headers: Mapping[str, str] | None = None,
 ) -> httpx.AsyncClient:
     """`client`, for `async with`."""
-    transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(
-        **_connection(route_to(base_url, environ), environ)
-    )
+    route = route_to(base_url, environ)
+    transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(**_connection(route, environ))
     if retry is not None:
         transport = AsyncRetryingTransport(transport, retry)
     return httpx.AsyncClient(
-        transport=transport, **_settings(base_url, key, connect_seconds, read_seconds, headers)
+        transport=transport,
+        mounts=_mounts(route),
+        **_settings(base_url, key, connect_seconds, read_seconds, headers),
     )
 
 
+class _NoTls(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Refuses: trust is costly to load and not loaded for plain http, and TLS without it would be open to anyone."""
+
+    def __init__(self, route: Route) -> None:
+        self._route = route
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self._refuse(request)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self._refuse(request)
+
+    def _refuse(self, request: httpx.Request) -> NoReturn:
+        raise httpx.UnsupportedProtocol(
+            f"this client is for {self._route.origin}, and the request goes to {request.url.scheme}://"
+            f"{request.url.host}: set base_url to https if that is the gateway",
+            request=request,
+        )
+
+
+def _mounts(route: Route) -> dict[str, _NoTls]:
+    return {} if route.uses_tls else {"https://": _NoTls(route)}
+
+
 def _connection(route: Route, environ: Mapping[str, str]) -> dict[str, Any]:
-    secure = route.uses_tls or (route.proxy is not None and route.proxy.scheme == "https")
+    proxy = route.proxy
+    proxy_uses_tls = proxy is not None and proxy.scheme == "https"
+    trust = tls_context(environ) if route.uses_tls or proxy_uses_tls else None
     return {
-        "verify": tls_context(environ) if secure else False,
+        "verify": trust or False,
         "limits": NO_LIMITS,
-        "proxy": httpx.Proxy(route.proxy.url) if route.proxy else None,
+        "proxy": httpx.Proxy(proxy.url, ssl_context=trust if proxy_uses_tls else None) if proxy else None,
     }
 
 
@@ -78,7 +110,7 @@ def _settings(
 ) -> dict[str, Any]:
     return {
         "base_url": base_url,
-        "auth": KeyAuth(key) if key is not None else None,
+        "auth": KeyAuth(key, base_url=base_url) if key is not None else None,
         "timeout": httpx.Timeout(read_seconds, connect=connect_seconds),
         "headers": {"User-Agent": "pytest-thermal", **(headers or {})},
         "follow_redirects": False,

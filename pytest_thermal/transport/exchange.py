@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -13,8 +14,17 @@ from typing import Any
 
 import httpx
 
+from pytest_thermal.transport.deadline import Patience
+
 BODY_LIMIT_BYTES = 2_000_000
 """More than any model list; an endless body must not fill the bench's memory."""
+
+UNLIMITED_SECONDS = 3600.0
+"""In place of a client's "no timeout"."""
+
+TOTAL_FACTOR = 2.0
+"""A whole answer may take so many times as long as the next bytes of it. A gateway that queues a request sends blanks
+meanwhile, and something on the way may let through a byte a second: neither ever runs into a read timeout."""
 
 
 class Fault(str, Enum):
@@ -32,6 +42,10 @@ class Fault(str, Enum):
     """The answer began and broke off."""
     SILENCE = "silence"
     """Connected and sent; no byte came back in time."""
+    SLOW = "slow"
+    """Bytes kept coming, and the answer was not whole at the deadline for all of it."""
+    OVERSIZE = "oversize"
+    """The answer is longer than anything that a gateway says, and was not read to its end."""
     NOT_HTTP = "not http"
     PROXY = "proxy"
     UNSENDABLE = "unsendable"
@@ -64,7 +78,8 @@ class Exchange:
     @property
     def content_type(self) -> str:
         """Media type without parameters, in lower case; empty where none was sent."""
-        return self.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+        labelled: str = self.headers.get("content-type", "")
+        return labelled.split(";", 1)[0].strip().lower()
 
     @property
     def text(self) -> str:
@@ -74,18 +89,18 @@ class Exchange:
     @property
     def is_html(self) -> bool:
         """Whether a page for people came, whatever its label says."""
-        start = self.text[:512].lstrip("\ufeff \t\r\n").lower()
+        start = self.text.lstrip("\ufeff \t\r\n")[:512].lower()
         return start.startswith(("<!doctype html", "<html", "<head", "<body")) or (
-            self.content_type == "text/html" and "<" in start
+            self.content_type in ("text/html", "application/xhtml+xml") and "<" in start and self.json is None
         )
 
     @property
     def json(self) -> Any:
-        """The body read as JSON whatever its label says (gateways send it as text/plain too); None if it is none."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
+        """The body read as JSON whatever its label says (gateways send it as text/plain too); None if it is none.
+
+        A character that the engine tore in half does not spoil the rest.
+        """
+        return read_json(self.body.decode(json.detect_encoding(self.body), errors="replace"))
 
     @property
     def line(self) -> str:
@@ -100,18 +115,36 @@ class Exchange:
         return f"{self.status} {self.reason}".strip()
 
 
+def read_json(text: str) -> Any:
+    """``text`` read as JSON; None if it is none, or nested without end."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def exchange(
     client: httpx.Client,
     method: str,
     url: str,
     *,
     json_body: Mapping[str, Any] | None = None,
-    auth: httpx.Auth | None | httpx._client.UseClientDefault = httpx.USE_CLIENT_DEFAULT,
+    auth: httpx.Auth | httpx._client.UseClientDefault | None = httpx.USE_CLIENT_DEFAULT,
     read_seconds: float | None = None,
+    total_seconds: float | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Exchange:
-    """Send one request and read its whole answer. Raises nothing for anything the network or the peer does."""
-    extensions = {} if read_seconds is None else {"timeout": _timeout(client, read_seconds)}
+    """Send one request and read its whole answer. Raises nothing for anything the network or the peer does.
+
+    ``read_seconds`` (default: the client's) is for the next bytes; ``total_seconds`` is for the whole answer, by
+    default twice as long, and the time for a connection.
+    """
+    limits = client.timeout.as_dict()
+    read_seconds = read_seconds or limits["read"] or UNLIMITED_SECONDS
+    patience = Patience(
+        read_seconds, total_seconds=total_seconds or TOTAL_FACTOR * read_seconds + (limits["connect"] or 0.0)
+    )
+    extensions = {"timeout": {**limits, "read": patience}}
     started = time.time()
     begin = time.perf_counter()
     known: dict[str, Any] = {"method": method, "url": str(url), "sent": json_body, "started_unix_seconds": started}
@@ -125,9 +158,12 @@ def exchange(
         for chunk in response.iter_bytes():
             body += chunk
             if len(body) > BODY_LIMIT_BYTES:
+                known |= {"fault": Fault.OVERSIZE, "fault_text": f"longer than {BODY_LIMIT_BYTES:,} bytes"}
                 break
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, not a crash
         fault, text = read_fault(error, began=response is not None)
+        if isinstance(error, httpx.ReadTimeout) and patience.spent:
+            fault, text = Fault.SLOW, f"not whole after {time.perf_counter() - begin:.1f} s, though bytes kept coming"
         known |= {"fault": fault, "fault_text": text}
     finally:
         if response is not None:
@@ -140,41 +176,62 @@ def read_fault(error: BaseException, *, began: bool) -> tuple[Fault, str]:
 
     httpx flattens the causes into few classes, so the operating system's error further down the chain decides.
     """
-    chain = _chain(error)
-    for cause in chain:
+    return _system_fault(error, began=began) or _http_fault(error, began=began)
+
+
+def _system_fault(error: BaseException, *, began: bool) -> tuple[Fault, str] | None:
+    for cause in _chain(error):
         if isinstance(cause, ssl.SSLError):
+            if isinstance(error, httpx.ReadError | httpx.WriteError) and isinstance(cause, _TLS_ENDS):
+                return (Fault.CUT if began else Fault.CLOSED), "the TLS connection ended"
             return Fault.TLS, cause.reason or str(cause)
-    for cause in chain:
-        if isinstance(cause, OSError) and not isinstance(cause, TimeoutError):
-            fault = _BY_ERRNO.get(cause.errno or 0)
-            if type(cause).__name__ == "gaierror":
-                return Fault.RESOLVE, cause.strerror or str(cause)
-            if fault is not None:
-                if fault is Fault.RESET and began:
-                    fault = Fault.CUT
-                return fault, cause.strerror or str(cause)
+    for cause in _chain(error):
+        if isinstance(cause, socket.gaierror):
+            return Fault.RESOLVE, cause.strerror or str(cause)
+        fault = _BY_ERRNO.get(cause.errno or 0) if isinstance(cause, OSError) else None
+        if fault is not None and isinstance(cause, OSError):
+            return (Fault.CUT if fault is Fault.RESET and began else fault), cause.strerror or str(cause)
+    return None
+
+
+def _http_fault(error: BaseException, *, began: bool) -> tuple[Fault, str]:
     text = str(error) or type(error).__name__
-    if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
-        return Fault.CONNECT_TIMEOUT, "no connection in time"
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
         return (Fault.CUT, "the answer stopped half-way") if began else (Fault.SILENCE, "no answer in time")
-    if isinstance(error, httpx.ProxyError):
-        return Fault.PROXY, text
+    for kinds, fault, fault_begun, words in _BY_CLASS:
+        if isinstance(error, kinds):
+            return (fault_begun if began else fault), words or text
     if isinstance(error, httpx.RemoteProtocolError):
-        if began:
-            return Fault.CUT, text
-        if "disconnected" in text.lower():
-            return Fault.CLOSED, text
-        return Fault.NOT_HTTP, text
-    if isinstance(error, httpx.DecodingError):
-        return Fault.CUT, text
-    if isinstance(error, httpx.LocalProtocolError | httpx.InvalidURL | httpx.UnsupportedProtocol | UnicodeError):
-        # The text may quote the header, and with it the key.
-        return Fault.UNSENDABLE, type(error).__name__
-    if isinstance(error, httpx.ReadError | httpx.WriteError):
-        return (Fault.CUT if began else Fault.CLOSED), text
+        return _protocol_fault(text, began=began)
     return Fault.OTHER, f"{type(error).__name__}: {text}"
 
+
+def _protocol_fault(text: str, *, began: bool) -> tuple[Fault, str]:
+    if began:
+        return Fault.CUT, text
+    if "disconnected" in text.lower():
+        return Fault.CLOSED, text
+    if "location header" in text.lower():
+        return Fault.OTHER, f"a redirect to something that is no address ({text})"
+    return Fault.NOT_HTTP, text
+
+
+_TLS_ENDS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+_BY_CLASS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Fault, Fault, str], ...] = (
+    ((httpx.ConnectTimeout, httpx.PoolTimeout), Fault.CONNECT_TIMEOUT, Fault.CONNECT_TIMEOUT, "no connection in time"),
+    (httpx.ProxyError, Fault.PROXY, Fault.PROXY, ""),
+    (httpx.DecodingError, Fault.CUT, Fault.CUT, "it is not in the encoding that its head names"),
+    # The text of these may quote the header, and with it the key.
+    (
+        (httpx.LocalProtocolError, httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError),
+        Fault.UNSENDABLE,
+        Fault.UNSENDABLE,
+        "it cannot be written as HTTP",
+    ),
+    ((httpx.ReadError, httpx.WriteError), Fault.CLOSED, Fault.CUT, ""),
+)
+"""By class of the error: the fault before the answer began, the one after, and words in place of httpx's own."""
 
 _BY_ERRNO = {
     errno.ECONNREFUSED: Fault.REFUSED,
@@ -188,7 +245,6 @@ _BY_ERRNO = {
     errno.EACCES: Fault.UNREACHABLE,
     errno.EPERM: Fault.UNREACHABLE,
     errno.EINVAL: Fault.UNREACHABLE,
-    errno.ETIMEDOUT: Fault.CONNECT_TIMEOUT,
 }
 
 
@@ -199,7 +255,3 @@ def _chain(error: BaseException) -> list[BaseException]:
         found.append(current)
         current = current.__cause__ or current.__context__
     return found
-
-
-def _timeout(client: httpx.Client, read_seconds: float) -> dict[str, float | None]:
-    return {**client.timeout.as_dict(), "read": read_seconds}

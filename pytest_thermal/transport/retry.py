@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 import tenacity
 
+from pytest_thermal.transport.dates import http_date
+
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 """Answers that another try may change. 401, 403 and 404 are not among them: they stay wrong, and hammering a
 gateway with a bad key gets it banned."""
 
-RETRIED_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.RemoteProtocolError)
+RETRIED_ERRORS = (
+    httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError,
+)  # fmt: skip
 """Failures in which no answer began. A read timeout is not among them: the first request may still be at work,
 and a second one doubles the load just when the gateway is slow."""
 
@@ -76,6 +79,7 @@ class RetryingTransport(httpx.BaseTransport):
             if state.outcome is not None and not state.outcome.failed:
                 state.outcome.result().close()
 
+        request.read()  # a body from an iterator could be sent only once
         retrying = tenacity.Retrying(before_sleep=close, **self._policy)
         response: httpx.Response = retrying(self._inner.handle_request, request)
         response.extensions["attempts"] = retrying.statistics.get("attempt_number", 1)
@@ -100,6 +104,7 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
             if state.outcome is not None and not state.outcome.failed:
                 await state.outcome.result().aclose()
 
+        await request.aread()  # a body from an iterator could be sent only once
         retrying = tenacity.AsyncRetrying(before_sleep=close, **self._policy)
         response: httpx.Response = await retrying(self._inner.handle_async_request, request)
         response.extensions["attempts"] = retrying.statistics.get("attempt_number", 1)
@@ -122,22 +127,14 @@ def retry_after_seconds(headers: httpx.Headers, *, now: datetime | None = None) 
     except ValueError:
         pass
     text = headers.get("retry-after", "").strip()
-    if not text:
-        return None
     try:
         return max(0.0, float(text))
     except ValueError:
-        pass
-    try:
-        when = parsedate_to_datetime(text)
-    except ValueError:
+        when = http_date(text)
+    if when is None:
         return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=timezone.utc)
     return max(0.0, (when - (now or datetime.now(timezone.utc))).total_seconds())
 
 
-def _last_outcome(state: tenacity.RetryCallState) -> httpx.Response:
-    assert state.outcome is not None
-    response: httpx.Response = state.outcome.result()
-    return response
+def _last_outcome(state: tenacity.RetryCallState) -> Any:
+    return state.outcome.result() if state.outcome is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,8 +59,9 @@ class Route:
 def route_to(url: str, environ: Mapping[str, str]) -> Route:
     """The route to ``url`` under ``environ``'s ``http_proxy``, ``https_proxy``, ``all_proxy`` and ``no_proxy``.
 
-    Follows curl: the lower-case spelling wins, ``$HTTP_PROXY`` in capitals counts too, and loopback is never
-    sent through a proxy unless ``no_proxy`` is set and leaves it out… in which case the site said so.
+    Follows curl: the lower-case spelling wins, also when it is set to nothing, and ``$HTTP_PROXY`` in capitals counts
+    too. Unlike curl, loopback is not sent through a proxy unless ``no_proxy`` is set and leaves it out: then the site
+    said so. Raises ValueError, without quoting it, where a variable holds no usable address.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -80,36 +82,42 @@ def is_address(host: str) -> bool:
 def _proxy_for(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
     if _bypassed(host, port, environ):
         return None
-    for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY"):
-        value = environ.get(name, "").strip()
-        if not value:
-            continue
-        if "://" not in value:
-            value = f"http://{value}"
+    names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
+    name = next((name for name in names if name in environ), None)
+    value = environ[name].strip() if name else ""
+    return _read_proxy(name, value) if name and value else None
+
+
+def _read_proxy(name: str, value: str) -> Proxy:
+    if "://" not in value:
+        value = f"http://{value}"
+    try:
         parts = urlsplit(value)
-        if not parts.hostname:
-            continue
-        return Proxy(
-            url=value,
-            variable=name,
-            scheme=parts.scheme,
-            host=parts.hostname,
-            port=parts.port or DEFAULT_PORTS.get(parts.scheme, 8080),
-        )
-    return None
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    else:
+        if host and parts.scheme not in DEFAULT_PORTS:
+            raise ValueError(f"${name} names a proxy of a kind that is not known: {parts.scheme}://{host}")
+    if not host:
+        # The value is not shown: there may be a password in it.
+        raise ValueError(f"${name} is no address of a proxy (expected: http://host:port)")
+    return Proxy(url=value, variable=name, scheme=parts.scheme, host=host, port=port or DEFAULT_PORTS[parts.scheme])
 
 
 def _bypassed(host: str, port: int, environ: Mapping[str, str]) -> bool:
-    no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    no_proxy = environ.get("no_proxy", environ.get("NO_PROXY", ""))
+    entries = [entry.removeprefix("*.") for entry in re.split(r"[\s,]+", no_proxy) if entry]
     if not no_proxy and (host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)):
         return True
-    # The standard library's matcher (suffixes, "*", ports); networks such as 10.0.0.0/8 are curl's addition.
-    if urllib.request.proxy_bypass_environment(f"{_bracketed(host)}:{port}", {"no": no_proxy}):  # type: ignore[attr-defined]
+    # The standard library's matcher (suffixes, ports); networks such as 10.0.0.0/8 are curl's addition.
+    matches = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]
+    if "*" in entries or matches(f"{_bracketed(host)}:{port}", {"no": ",".join(entries)}):
         return True
     if is_address(host):
-        for entry in no_proxy.split(","):
+        for entry in entries:
             try:
-                if ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip(), strict=False):
+                if ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False):
                     return True
             except ValueError:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ from typing import Any
 
 import httpx
 
-from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, Exchange, Fault, read_fault
+from pytest_thermal.transport.deadline import Patience
+from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, Exchange, Fault, read_fault, read_json
 
 DONE = "[DONE]"
+AFTER_DONE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +33,7 @@ class StreamEvent:
     @property
     def json(self) -> Any:
         """The data read as JSON; None if it is none."""
-        try:
-            return json.loads(self.data)
-        except ValueError:
-            return None
+        return read_json(self.data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +57,13 @@ def stream_exchange(
     stall_seconds: float,
     total_seconds: float,
 ) -> StreamExchange:
-    """POST ``json_body`` and collect events until the stream ends, is silent for ``stall_seconds``, or takes
-    longer than ``total_seconds`` in all (reported as a stall too). Raises nothing for what the peer does."""
+    """POST ``json_body`` and collect events until the stream's end.
+
+    A stream that is silent for ``stall_seconds`` is given up, and so is one that takes longer than ``total_seconds`` in
+    all. After ``[DONE]`` only a moment is waited for the end: some gateways then leave the connection open. Raises
+    nothing for what the peer does.
+    """
+    patience = Patience(stall_seconds, total_seconds=total_seconds)
     begin = time.perf_counter()
     known: dict[str, Any] = {
         "method": "POST",
@@ -69,25 +73,34 @@ def stream_exchange(
     }
     response: httpx.Response | None = None
     raw = bytearray()
+    done = False
     events: list[StreamEvent] = []
     decoder = EventDecoder()
-    timeout = {**client.timeout.as_dict(), "read": stall_seconds}
+    extensions = {"timeout": {**client.timeout.as_dict(), "read": patience}}
     try:
-        request = client.build_request("POST", url, json=json_body, extensions={"timeout": timeout})
+        request = client.build_request("POST", url, json=json_body, extensions=extensions)
         known["url"] = str(request.url)
         response = client.send(request, stream=True)
         known |= {"status": response.status_code, "reason": response.reason_phrase, "headers": response.headers}
         for chunk in response.iter_bytes():
             now = time.perf_counter() - begin
             raw += chunk
-            events += [StreamEvent(data=data, kind=kind, at_seconds=now) for kind, data in decoder.feed(chunk)]
-            if now > total_seconds:
-                known |= {"fault": Fault.SILENCE, "fault_text": f"still not at its end after {now:.1f} s"}
-                break
+            new = [StreamEvent(data=data, kind=kind, at_seconds=now) for kind, data in decoder.feed(chunk)]
+            events += new
+            if any(event.is_done for event in new):
+                done = True
+                patience.end_within(AFTER_DONE_SECONDS)
             if len(raw) > BODY_LIMIT_BYTES:
+                known |= {"fault": Fault.OVERSIZE, "fault_text": f"longer than {BODY_LIMIT_BYTES:,} bytes"}
                 break
     except httpx.ReadTimeout:
-        known |= {"fault": Fault.SILENCE, "fault_text": f"no byte for {stall_seconds:g} s"}
+        if done:
+            pass
+        elif patience.spent:
+            text = f"still not at its end after {time.perf_counter() - begin:.1f} s, though bytes kept coming"
+            known |= {"fault": Fault.SLOW, "fault_text": text}
+        else:
+            known |= {"fault": Fault.SILENCE, "fault_text": f"no byte for {stall_seconds:g} s"}
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, not a crash
         fault, text = read_fault(error, began=response is not None)
         known |= {"fault": fault, "fault_text": text}
@@ -101,34 +114,44 @@ def stream_exchange(
     )
 
 
+_LINE_END = re.compile(rb"\r\n?|\n")
+
+
 class EventDecoder:
-    """Bytes in, ``(event kind, data)`` out, by the WHATWG event-stream rules: LF, CR and CRLF end a line, lines of
-    data are joined by LF, comments are dropped. Bytes are split at line ends before they are decoded, so a
-    character torn between two chunks comes out whole."""
+    """Bytes in, ``(event kind, data)`` out, by the WHATWG event-stream rules.
+
+    LF, CR and CRLF end a line, lines of data are joined by LF, comments are dropped. Bytes are split at line ends
+    before they are decoded, so a character torn between two chunks comes out whole.
+    """
 
     def __init__(self) -> None:
-        self._pending = b""
+        self._unfinished: list[bytes] = []
+        self._after_cr = False
         self._data: list[str] = []
         self._kind = ""
 
     def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
         """The events that ``chunk`` completes."""
-        self._pending += chunk
-        while True:
-            end = _line_end(self._pending)
-            if end is None:
-                return
-            line, self._pending = self._pending[: end[0]], self._pending[end[1] :]
-            yield from self._line(line)
+        # A CR ended its line at once; the LF that belongs to it may only come now.
+        start = 1 if self._after_cr and chunk.startswith(b"\n") else 0
+        if chunk:
+            self._after_cr = chunk.endswith(b"\r")
+        for end in _LINE_END.finditer(chunk, start):
+            self._unfinished.append(chunk[start : end.start()])
+            start = end.end()
+            yield from self._line()
+        if start < len(chunk):
+            self._unfinished.append(chunk[start:])
 
     def end(self) -> Iterator[tuple[str, str]]:
         """What a stream that ended without its last blank line still held; readers in the field accept it."""
-        if self._pending:
-            line, self._pending = self._pending.rstrip(b"\r"), b""
-            yield from self._line(line)
-        yield from self._line(b"")
+        if self._unfinished:
+            yield from self._line()
+        yield from self._line()
 
-    def _line(self, raw: bytes) -> Iterator[tuple[str, str]]:
+    def _line(self) -> Iterator[tuple[str, str]]:
+        raw = b"".join(self._unfinished)
+        self._unfinished.clear()
         line = raw.decode("utf-8", errors="replace").removeprefix("\ufeff")
         if not line:
             if self._data:
@@ -141,15 +164,3 @@ class EventDecoder:
             self._data.append(value)
         elif name == "event":
             self._kind = value
-
-
-def _line_end(buffer: bytes) -> tuple[int, int] | None:
-    """Where the first line ends and the next begins; None when no whole line is there yet."""
-    for index, byte in enumerate(buffer):
-        if byte == 0x0A:
-            return index, index + 1
-        if byte == 0x0D:
-            if index + 1 == len(buffer):
-                return None  # a LF may follow in the next chunk
-            return index, index + (2 if buffer[index + 1] == 0x0A else 1)
-    return None
