@@ -164,6 +164,8 @@ def _candidate(leaf: Leaf, environ: Mapping[str, str], findings: Findings) -> Ca
     if isinstance(kind, KeyVariable):
         return _key_by_name(leaf, environ, findings)
     value, expanded = _expanded(leaf.value, environ)
+    if not isinstance(kind, Key) and not _is_encodable(value):
+        raise UnfitError("a text", seen="there are bytes in it that are no characters", likely="it is not UTF-8")
     read, correction = kind.read(value, expanded=expanded is not None)
     if isinstance(kind, Key):
         return _key(leaf, read, expanded, environ, findings)
@@ -185,6 +187,15 @@ def _expanded(value: object, environ: Mapping[str, str]) -> tuple[object, Expand
         return value, None
     expanded = expand(value, environ)
     return (expanded.text, expanded) if expanded.names else (value, None)
+
+
+def _is_encodable(value: object) -> bool:
+    """Whether no half of a character is in it: `\\ud800` in JSON, or a variable that is not UTF-8."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _key(

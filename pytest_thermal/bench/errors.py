@@ -21,6 +21,11 @@ class Problem:
     remedy: str
 
 
+def one_line(text: str) -> str:
+    """The text with line ends, control characters and what no terminal can print written as escapes."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
 class BenchError(Exception):
     """The bench cannot be used. `str()` is the whole message for the user; it holds no key and needs no traceback."""
 
@@ -30,13 +35,17 @@ class BenchError(Exception):
         groups: dict[tuple[str, str], list[Problem]] = {}
         for problem in problems:
             groups.setdefault((problem.likely, problem.remedy), []).append(problem)
-        return cls("\n\n".join(_render(group, redact) for group in groups.values()) + f"\nin: {redact(str(folder))}")
+        return cls(
+            "\n\n".join(_render(group, redact) for group in groups.values()) + f"\nin: {one_line(redact(str(folder)))}"
+        )
 
 
 def _render(group: Sequence[Problem], redact: Callable[[str], str]) -> str:
     lines = list(dict.fromkeys(f"{problem.where}: {problem.seen}" for problem in group))
     lines += [f"likely: {group[0].likely}", f"try: {group[0].remedy}"]
     return "\n".join(
-        textwrap.fill(redact(line), WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        textwrap.fill(
+            one_line(redact(line)), WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
         for line in lines
     )

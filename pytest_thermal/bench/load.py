@@ -10,7 +10,7 @@ from typing import Final
 from pytest_thermal.bench.candidates import Candidate, Findings, add_leaves, add_overrides
 from pytest_thermal.bench.dialects import CONFIG, dialect_defaults, domain_tables, leaves
 from pytest_thermal.bench.domains import build_domains
-from pytest_thermal.bench.errors import BenchError
+from pytest_thermal.bench.errors import BenchError, one_line
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import (
     Bench,
@@ -124,7 +124,9 @@ def _build(
             "domains": domains.domains,
             **parts,
             "origins": origins | domains.origins,
-            "notes": tuple(redactor.text(note) for note in [*merge.notes, *findings.remarks, *_doubts(parts)]),
+            "notes": tuple(
+                one_line(redactor.text(note)) for note in [*merge.notes, *findings.remarks, *_doubts(parts)]
+            ),
         }
     )
 

@@ -82,6 +82,8 @@ def test_unknown_key_names_file_key_and_nearest(
         ("settings.json", "stress_test.duration_seconds", "60m", 'the text "60m", but expected is a number of seconds'),
         ("settings.json", "health_check.endpoint", "http://h/v1/models", "but expected is a path such as /v1/models"),
         ("settings.json", "health_check.interval_sec", 0, "0, but expected is a number of seconds, above 0"),
+        ("settings.json", "inference.model", "\ud800", "there are bytes in it that are no characters"),
+        ("settings.json", "inference.max_tokens", "\x1b[31m", r'the text "\x1b[31m", but expected'),
         ("settings.json", "api", "x", "a text where an object is expected"),
         ("settings.json", "model_route", ["m"], "a list where an object is expected"),
         ("settings.json", "model_route", None, "null where an object is expected"),
