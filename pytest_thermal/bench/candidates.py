@@ -190,7 +190,7 @@ def _expanded(value: object, environ: Mapping[str, str]) -> tuple[object, Expand
 
 
 def _is_encodable(value: object) -> bool:
-    """Whether no half of a character is in it: `\\ud800` in JSON, or a variable that is not UTF-8."""
+    """Whether no half of a character is in it: a lone surrogate in JSON, or a variable that is not UTF-8."""
     try:
         str(value).encode()
     except UnicodeEncodeError:
