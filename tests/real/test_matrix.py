@@ -21,6 +21,7 @@ from tests.real.parts.keys import fresh_key
 pytestmark = pytest.mark.real
 
 GREEN: frozenset[str] = frozenset()
+HEALTH_CHECK = {"health_check": {"enabled": True, "interval_sec": 1, "endpoint": "/v1/models"}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +225,12 @@ CASES = (
     case("llmock-3-a-minute", "llmock_with", lambda p: engine(p("--rpm", "3")), "quota", words=("429",)),
     case("llmock-stream-truncated", "llmock_with", lambda p: engine(p("--stream-fault", "truncate=1")), "stream"),
     case("llmock-stream-malformed", "llmock_with", lambda p: engine(p("--stream-fault", "malformed=1")), "stream"),
+    case(
+        "llmock-stream-stalls",
+        "llmock_with",
+        lambda p: engine(p("--stream-fault", "stall=1", "--stream-stall-seconds", "60")),
+        "stream",
+    ),
     case("llmock-stream-disconnects", "llmock_with", lambda p: engine(p("--stream-fault", "disconnect=1")), "stream"),
 )
 

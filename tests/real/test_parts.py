@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.real.parts import gate
 from tests.real.parts.dead_ends import UNRESOLVABLE_URL, DeadEnds
 from tests.real.parts.gate import (
     KEY_VARIABLE,
@@ -636,3 +637,14 @@ def test_key_in_a_written_file_is_found(tmp_path: Path) -> None:
     assert result.places_of(WRONG_KEY) == [str(leak)]
     with pytest.raises(AssertionError):
         assert_green(result, WRONG_KEY)
+
+
+def test_message_that_junit_cuts_short_is_read_whole(tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text(
+        '<testsuites><testsuite><testcase name="test_key"><failure message="AssertionError: key: 401&#10;likely: a'
+        '&#10;[+1 more line; full report in element text]">E   AssertionError: key: 401\nE   likely: a\nE   try: b\n'
+        "\ntest_02.py:25: FindingFailed</failure></testcase></testsuite></testsuites>"
+    )
+    (outcome,) = dict(gate.outcomes_in(junit)).values()
+    assert outcome == Outcome(outcome="failed", message="key: 401\nlikely: a\ntry: b")

@@ -12,8 +12,8 @@ import signal
 import sys
 from pathlib import Path
 
-import tiny_model  # type: ignore[import-not-found]
-import xllamacpp  # type: ignore[import-not-found]
+import tiny_model  # type: ignore[import-not-found,unused-ignore]
+import xllamacpp  # type: ignore[import-not-found,unused-ignore]
 
 
 def main(folder: Path, size: str, slots: int, alias: str) -> None:
@@ -29,6 +29,8 @@ def main(folder: Path, size: str, slots: int, alias: str) -> None:
     wanted.api_keys = [os.environ["LLAMA_KEY"]]
     wanted.n_parallel = slots
     wanted.n_ctx = 512 * slots
+    wanted.cache_prompt = size != "slow"  # a prompt read before would be answered too fast for a queue to show
+    wanted.n_threads_http = 64  # each idle connection holds one, and then others wait for seconds
     wanted.endpoint_metrics = True
     wanted.offline = True
     wanted.cpuparams.n_threads = 1

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import gguf  # type: ignore[import-not-found]
-import numpy as np  # type: ignore[import-not-found]
+import gguf  # type: ignore[import-not-found,unused-ignore]
+import numpy as np  # type: ignore[import-not-found,unused-ignore]
 
 _SPECIAL = ("<s>", "</s>", "<user>", "<model>")
 _CHAT_TEMPLATE = (
@@ -63,7 +64,7 @@ def make(path: Path, size: Size, *, seed: int = 20261130) -> None:
     key_width = head_width * size.key_heads
     random = np.random.default_rng(seed)
 
-    def noise(*shape: int) -> np.ndarray:
+    def noise(*shape: int) -> np.ndarray[Any, Any]:
         return (random.standard_normal(shape) * 0.04).astype(np.float32)
 
     unfinished = path.with_suffix(f".{os.getpid()}.part")
