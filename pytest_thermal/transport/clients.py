@@ -53,10 +53,18 @@ def async_client(
     environ: Mapping[str, str],
     retry: RetryRule | None = None,
     headers: Mapping[str, str] | None = None,
+    keep_alive: bool = True,
 ) -> httpx.AsyncClient:
-    """`client`, for `async with`."""
+    """`client`, for `async with`.
+
+    With ``keep_alive=False`` a connection is closed with its answer, so that none outlives the event loop it
+    belongs to when the client is used without `async with`.
+    """
     route = route_to(base_url, environ)
-    transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(**_connection(route, environ))
+    connection = _connection(route, environ)
+    if not keep_alive:
+        connection["limits"] = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(**connection)
     if retry is not None:
         transport = AsyncRetryingTransport(transport, retry)
     return httpx.AsyncClient(

@@ -184,7 +184,7 @@ def _system_fault(error: BaseException, *, began: bool) -> tuple[Fault, str] | N
         if isinstance(cause, ssl.SSLError):
             if isinstance(error, httpx.ReadError | httpx.WriteError) and isinstance(cause, _TLS_ENDS):
                 return (Fault.CUT if began else Fault.CLOSED), "the TLS connection ended"
-            return Fault.TLS, cause.reason or str(cause)
+            return Fault.TLS, getattr(cause, "reason", None) or str(cause)
     for cause in _chain(error):
         if isinstance(cause, socket.gaierror):
             return Fault.RESOLVE, cause.strerror or str(cause)

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pytest_thermal.transport import client  # noqa: E402
-from tests.transport.wire import Wire  # noqa: E402
+from pytest_thermal.transport import client
+from tests.transport.wire import Wire
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 

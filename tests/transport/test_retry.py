@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
@@ -23,7 +23,7 @@ NOW = datetime(2026, 11, 30, 7, 0, 0, tzinfo=timezone.utc)
 class Bed:
     """The retrying transport over scripted answers, sync or async; nothing sleeps, the pauses are noted."""
 
-    def __init__(self, answers: list[httpx.Response | Exception], rule: RetryRule, *, use_async: bool) -> None:
+    def __init__(self, answers: Sequence[httpx.Response | Exception], rule: RetryRule, *, use_async: bool) -> None:
         self._answers: Iterator[httpx.Response | Exception] = iter(answers)
         self._rule = rule
         self._use_async = use_async
@@ -146,7 +146,9 @@ def test_the_gateways_own_time_is_waited_for(headers: dict[str, str], use_async:
 
 def test_a_date_is_waited_for(use_async: bool) -> None:
     when = datetime.now(timezone.utc) + timedelta(seconds=30)
-    bed = Bed([refusal(429, retry_after=format_datetime(when, usegmt=True)), httpx.Response(GOOD)], RULE, use_async=use_async)
+    bed = Bed(
+        [refusal(429, retry_after=format_datetime(when, usegmt=True)), httpx.Response(GOOD)], RULE, use_async=use_async
+    )
     assert bed.send().status_code == GOOD
     (pause,) = bed.pauses
     assert 0 < pause <= 30
@@ -262,7 +264,9 @@ SETTINGS: dict[str, Any] = {
 
 @respx.mock
 def test_the_client_retries_with_its_key() -> None:
-    route = respx.get(URL).mock(side_effect=[httpx.Response(503), httpx.ConnectError, httpx.Response(GOOD, json={"data": []})])
+    route = respx.get(URL).mock(
+        side_effect=[httpx.Response(503), httpx.ConnectError, httpx.Response(GOOD, json={"data": []})]
+    )
     with client(**SETTINGS) as made:
         answer = made.get("/models")
     assert answer.json() == {"data": []}

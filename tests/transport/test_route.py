@@ -151,7 +151,15 @@ def test_a_password_in_a_proxys_address_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["http://", "http://user:hunter2/x@proxy:3128", "http://proxy:port", "http://[fd00::1:3128", "ftp://hunter2@proxy", "://"]
+    "value",
+    [
+        "http://",
+        "http://user:hunter2/x@proxy:3128",
+        "http://proxy:port",
+        "http://[fd00::1:3128",
+        "ftp://hunter2@proxy",
+        "://",
+    ],
 )
 def test_a_proxy_that_is_no_address_is_named_and_not_quoted(value: str) -> None:
     with pytest.raises(ValueError, match=r"\$http_proxy") as caught:

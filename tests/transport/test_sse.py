@@ -33,7 +33,10 @@ STREAMS: dict[str, tuple[bytes, list[tuple[str, str]]]] = {
     "no blank after the colon": (b"data:a\n\n", [("message", "a")]),
     "a field without a colon": (b"data\n\n", [("message", "")]),
     "comments": (b": hello\n\n:\ndata: a\n: in the middle\n\n", [("message", "a")]),
-    "other fields": (b"id: 7\nretry: 10\nfoo: bar\nevent: error\ndata: a\n\ndata: b\n\n", [("error", "a"), ("message", "b")]),
+    "other fields": (
+        b"id: 7\nretry: 10\nfoo: bar\nevent: error\ndata: a\n\ndata: b\n\n",
+        [("error", "a"), ("message", "b")],
+    ),
     "an event without data": (b"event: ping\n\ndata: a\n\n", [("message", "a")]),
     "a byte order mark": (b"\xef\xbb\xbfdata: a\n\n", [("message", "a")]),
     "letters of several bytes": ("data: Kühlung 冷却 🌡\n\n".encode(), [("message", "Kühlung 冷却 🌡")]),
@@ -109,12 +112,13 @@ def streamed(client: httpx.Client, *, stall: float = 10.0, total: float = 20.0) 
     )
 
 
-def saying(*parts: bytes, then: Callable[[Peer], object] = lambda peer: None) -> Script:
+def saying(*parts: bytes, then: Callable[[Peer], object] | None = None) -> Script:
     def script(peer: Peer) -> None:
         while peer.request() is not None:
             for part in parts:
                 peer.send(part)
-            then(peer)
+            if then is not None:
+                then(peer)
 
     return script
 

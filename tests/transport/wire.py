@@ -172,8 +172,10 @@ def always(content: bytes) -> Script:
     """Answers every request with the same bytes."""
 
     def script(peer: Peer) -> None:
-        while peer.request() is not None:
+        while (asked := peer.request()) is not None:
             peer.send(content)
+            if asked.headers.get("connection") == "close":
+                return
 
     return script
 
