@@ -24,6 +24,8 @@ class Unit(str, Enum):
     """Time spent in a state since some moment in the past: a counter that only grows."""
     BYTES = "bytes"
     COUNT = "count"
+    BITS = "bits"
+    """A register of flags; no number to average."""
     KELVIN_MARGIN = "kelvin_margin"
     """Kelvin left to the device's own limit: falls as it gets hotter. Never a temperature."""
 
@@ -70,7 +72,11 @@ class Sensor:
     label: str = ""
     """What the tool or driver calls this quantity."""
     limits: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """Limits the device itself reports, in the sensor's unit: ``{"slowdown": 90.0, "shutdown": 95.0}``."""
+    """Limits the device itself reports, in the sensor's unit: ``{"slowdown": 90.0, "shutdown": 95.0}``.
+
+    ``slowdown``, ``shutdown``, ``max``, ``critical`` and ``emergency`` as devices name them; ``cap`` is a power limit in
+    force; of memory, ``max`` is its size; of a clock, ``max`` and ``base``.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Sources that read what the kernel shows of this machine."""

@@ -1,0 +1,279 @@
+"""Which of the kernel's temperatures are the processor's: the best there is, or the reason there is none.
+
+Drivers differ in what they call it, and boards add sensors that are called CPU and are not. So one driver is taken,
+the first of a fixed order that is there, and nothing else counts as the processor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_thermal.sensors.sysfs.files import slug
+from pytest_thermal.sensors.sysfs.tree import Chip, Input, Zone
+
+_BOARD = re.compile(r"vrm|vrd|vdd|vout|vcore|ambient|pch|chipset|tin\b|socket", re.IGNORECASE)
+_CORE = re.compile(r"core (\d+)", re.IGNORECASE)
+_PACKAGE_NUMBER = re.compile(r"package id (\d+)", re.IGNORECASE)
+_CCD = re.compile(r"tccd(\d+)", re.IGNORECASE)
+_SOCKET = re.compile(r"cpu[ _-]?(\d+)[ _-]?(?:temp(?:erature)?)?|cpu[ _-]?temp(?:erature)?[ _-]?(\d+)", re.IGNORECASE)
+_CONTROL_OFFSETS = (
+    (re.compile(r"Threadripper (19|29)\d\d"), 27.0),
+    (re.compile(r"Ryzen 7 2700X"), 10.0),
+    (re.compile(r"Ryzen (5 1600X|7 1700X|7 1800X)"), 20.0),
+)
+"""Kelvin that these processors add to Tctl so that their fans run faster; zero for every later one."""
+
+_LOONGARCH_POWERS_OFF_CELSIUS = 96.0
+
+_ZONE_PACKAGE = re.compile(r"x86_pkg_temp|cpu([-_]?(thermal|therm|temp)([-_]?zone)?\d*)?", re.IGNORECASE)
+_ZONE_PART = re.compile(r"(cpu|cpuss|cpucl|core)[-_]?\d.*|(big|little|mid)[-_]?(core|cpu).*|cluster.*", re.IGNORECASE)
+_ZONE_SYSTEM = re.compile(r"soc\d*([-_]?therm(al)?)?\d*", re.IGNORECASE)
+NEVER_CPU_ZONES = re.compile(
+    r"acpitz|iwlwifi.*|int3\d\d\d.*|pch.*|b0d4|tcpu.*|tmem.*|.*(battery|skin|nvme|vrm|pmic).*", re.IGNORECASE
+)
+"""Zones of firmware, radio and board: constants, averages and set points, never the die."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One temperature of a processor."""
+
+    cpu: int
+    part: str
+    """``package``, ``core4``, ``ccd1`` …"""
+    paths: tuple[Path, ...]
+    """More than one: the hottest of them counts."""
+    label: str
+    identity: str
+    limits: Mapping[str, float] = field(default_factory=dict)
+    offset_kelvin: float = 0.0
+    """What the driver's number is above the truth."""
+    read_on_own_package: bool = False
+    """Whether the driver answers for the processor that executes the read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What was chosen."""
+
+    parts: tuple[Part, ...] = ()
+    rejected: tuple[tuple[Part, str], ...] = ()
+    """Looks like the processor's temperature, and why it does not count."""
+    reason: str = ""
+    """Why there are no parts."""
+
+    @property
+    def paths(self) -> frozenset[Path]:
+        """Every file that is spoken for, one way or the other."""
+        spoken = (*self.parts, *(part for part, _ in self.rejected))
+        return frozenset(path for part in spoken for path in part.paths)
+
+
+def choose(
+    chips: Sequence[Chip], zones: Sequence[Zone], *, model: str, packages: Mapping[int, Sequence[int]]
+) -> Choice:
+    """The processor's temperatures.
+
+    ``model`` is the processor's name, for the offsets of some; ``packages`` their logical CPUs.
+    """
+    by_driver: tuple[tuple[tuple[str, ...], Callable[[list[Chip]], Choice]], ...] = (
+        (("coretemp",), _coretemp),
+        (("k10temp",), lambda found: _amd(found, model)),
+        (("zenpower",), lambda found: _amd(found, model)),
+        (("zhaoxin_cputemp", "via_cputemp"), _cores_without_package),
+        (("cpu_hwmon",), lambda found: _loongarch(found, packages)),
+        (("cpu-hwmon",), _sockets),
+        (("scmi_sensors", "scpi_sensors"), _firmware),
+    )
+    choice = Choice()
+    for names, take in by_driver:
+        found = [chip for chip in chips if chip.name in names and chip.of_kind("temp")]
+        if found:
+            choice = take(found)
+        if choice.parts:
+            break
+    if not choice.parts:
+        choice = _zones(zones)
+    if not choice.parts:
+        return Choice(reason=_none(chips, zones))
+    # The package zone of x86 is the same sensor as the driver's; showing it twice would count it twice.
+    same = [zone for zone in zones if zone.type == "x86_pkg_temp" and zone.folder / "temp" not in choice.paths]
+    return replace(
+        choice,
+        rejected=(
+            *choice.rejected,
+            *((_zone_part(zone, 0, slug(zone.type)), "the same sensor as the driver's") for zone in same),
+        ),
+    )
+
+
+def _part(chip: Chip, one: Input, *, cpu: int, part: str, offset_kelvin: float = 0.0) -> Part:
+    return Part(
+        cpu=cpu,
+        part=part,
+        paths=(one.path,),
+        label=f"{chip.name} {one.label}",
+        identity=f"{chip.identity}/{one.label}",
+        limits=one.limits,
+        offset_kelvin=offset_kelvin,
+    )
+
+
+def _hottest(parts: Sequence[Part], *, cpu: int, what: str) -> Part:
+    return Part(
+        cpu=cpu,
+        part="package",
+        paths=tuple(path for part in parts for path in part.paths),
+        label=f"hottest of {len(parts)} {what}" if len(parts) > 1 else parts[0].label,
+        identity=f"{parts[0].identity}/hottest" if len(parts) > 1 else parts[0].identity,
+        limits=parts[0].limits,
+    )
+
+
+def _coretemp(chips: list[Chip]) -> Choice:
+    parts: list[Part] = []
+    for order, chip in enumerate(chips):
+        inputs = chip.of_kind("temp")
+        package = next((one for one in inputs if re.match(r"package|.*package$", one.label, re.IGNORECASE)), None)
+        number = _PACKAGE_NUMBER.match(package.label) if package else None
+        cpu = int(number[1]) if number else order
+        cores = [
+            _part(
+                chip, one, cpu=cpu, part=f"core{match[1]}" if (match := _CORE.fullmatch(one.label)) else slug(one.label)
+            )
+            for one in inputs
+            if one is not package
+        ]
+        if package:
+            parts.append(_part(chip, package, cpu=cpu, part="package"))
+        elif cores:
+            parts.append(_hottest(cores, cpu=cpu, what="cores"))
+        parts += cores
+    return Choice(parts=tuple(parts))
+
+
+def _amd(chips: list[Chip], model: str) -> Choice:
+    parts: list[Part] = []
+    rejected: list[tuple[Part, str]] = []
+    for cpu, chip in enumerate(chips):
+        by_label = {one.label.lower(): one for one in chip.of_kind("temp")}
+        ccds = [
+            _part(chip, one, cpu=cpu, part=f"ccd{match[1]}")
+            for label, one in by_label.items()
+            if (match := _CCD.fullmatch(label))
+        ]
+        # Drivers from before the labels have one input, which is the control value.
+        control = by_label.get("tctl") or by_label.get("temp1")
+        die = by_label.get("tdie")
+        if die:
+            parts.append(_part(chip, die, cpu=cpu, part="package"))
+        elif ccds:
+            parts.append(_hottest(ccds, cpu=cpu, what="dies"))
+        elif control:
+            offset = next((kelvin for pattern, kelvin in _CONTROL_OFFSETS if pattern.search(model)), 0.0)
+            parts.append(_part(chip, control, cpu=cpu, part="package", offset_kelvin=offset))
+            control = None
+        parts += ccds
+        if control:
+            why = "a control value for fans, up to 27 K above the die; the die's own is offered"
+            rejected.append((_part(chip, control, cpu=cpu, part="control"), why))
+    return Choice(parts=tuple(parts), rejected=tuple(rejected))
+
+
+def _cores_without_package(chips: list[Chip]) -> Choice:
+    cores = []
+    for order, chip in enumerate(chips):
+        for one in chip.of_kind("temp"):
+            match = _CORE.fullmatch(one.label)
+            cores.append(_part(chip, one, cpu=0, part=f"core{match[1] if match else order}"))
+    return Choice(parts=(_hottest(cores, cpu=0, what="cores"), *cores))
+
+
+def _sockets(chips: list[Chip]) -> Choice:
+    parts = []
+    for chip in chips:
+        for order, one in enumerate(chip.of_kind("temp")):
+            number = _SOCKET.match(one.label)
+            parts.append(_part(chip, one, cpu=int(number[1] or number[2]) if number else order, part="package"))
+    return Choice(parts=tuple(parts))
+
+
+def _loongarch(chips: list[Chip], packages: Mapping[int, Sequence[int]]) -> Choice:
+    """Its driver reads the register of the processor that does the read, whichever file is asked."""
+    chip = chips[0]
+    first, *others = chip.of_kind("temp")
+    limits = {"shutdown": _LOONGARCH_POWERS_OFF_CELSIUS}
+    parts = tuple(
+        replace(
+            _part(chip, first, cpu=cpu, part="package"),
+            read_on_own_package=len(packages) > 1,
+            identity=f"{chip.identity}/package {cpu}",
+            limits=limits,
+        )
+        for cpu in (packages or [0])
+    )
+    why = "this driver answers for the processor that asks, whichever file is read"
+    rejected = tuple(
+        (_part(chip, one, cpu=order, part="package"), why)
+        for order, one in enumerate(others, start=1)
+        if order not in (packages or [0])
+    )
+    return Choice(parts=parts, rejected=rejected)
+
+
+def _firmware(chips: list[Chip]) -> Choice:
+    """All sensors sit under one chip here and only labels tell them apart."""
+    found = [
+        (chip, one)
+        for chip in chips
+        for one in chip.of_kind("temp")
+        if re.search(r"cpu|cluster|core", one.label, re.IGNORECASE) and not _BOARD.search(one.label)
+    ]
+    if not found:
+        return Choice()
+    if all(_SOCKET.fullmatch(one.label) for _, one in found):
+        return _sockets([replace(chip, inputs=tuple(one for _, one in found)) for chip in chips[:1]])
+    if len(found) == 1:
+        chip, one = found[0]
+        return Choice(parts=(_part(chip, one, cpu=0, part="package"),))
+    parts = [_part(chip, one, cpu=0, part=slug(one.label)) for chip, one in found]
+    return Choice(parts=(_hottest(parts, cpu=0, what="sensors"), *parts))
+
+
+def _zones(zones: Sequence[Zone]) -> Choice:
+    usable = [zone for zone in zones if not NEVER_CPU_ZONES.fullmatch(zone.type)]
+    packages = [zone for zone in usable if _ZONE_PACKAGE.fullmatch(zone.type)]
+    if packages:
+        return Choice(parts=tuple(_zone_part(zone, cpu, "package") for cpu, zone in enumerate(packages)))
+    parts = [_zone_part(zone, 0, slug(zone.type)) for zone in usable if _ZONE_PART.fullmatch(zone.type)]
+    if parts:
+        return Choice(parts=(_hottest(parts, cpu=0, what="zones"), *parts))
+    system = [zone for zone in usable if _ZONE_SYSTEM.fullmatch(zone.type)]
+    return Choice(parts=tuple(_zone_part(zone, 0, "package") for zone in system[:1]))
+
+
+def _zone_part(zone: Zone, cpu: int, part: str) -> Part:
+    return Part(
+        cpu=cpu,
+        part=part,
+        paths=(zone.folder / "temp",),
+        label=f"thermal zone {zone.type}",
+        identity=zone.identity,
+        limits=zone.limits,
+    )
+
+
+def _none(chips: Sequence[Chip], zones: Sequence[Zone]) -> str:
+    seen = sorted({chip.name for chip in chips} | {zone.type for zone in zones})
+    if not seen:
+        return (
+            "this machine shows no temperature in sysfs: a virtual machine, a container without the host's /sys, "
+            "or a board that tells its temperatures only to its management controller"
+        )
+    return (
+        f"none of the temperatures in sysfs is the processor's (there are: {', '.join(seen)}); "
+        "some servers tell it only to their management controller"
+    )
