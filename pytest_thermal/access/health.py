@@ -39,6 +39,8 @@ class HealthLog:
     """What a monitor saw so far."""
 
     polls: int
+    healthy: int
+    """Polls that found it healthy."""
     breaks: tuple[HealthBreak, ...]
 
 
@@ -62,7 +64,7 @@ class HealthMonitor:
         self._stop = threading.Event()
         self._polling = threading.Lock()
         self._lock = threading.Lock()
-        self._polls = 0
+        self._polls = self._healthy = 0
         self._breaks: list[HealthBreak] = []
         self._thread = threading.Thread(target=self._run, name="thermal-health", daemon=True)
 
@@ -81,12 +83,13 @@ class HealthMonitor:
             seen = self._redactor.text(f"{answer.status_line}{page} from {answer.line}")
         with self._lock:
             self._polls += 1
+            self._healthy += seen is None
             self._note(started, seen)
 
     def log(self) -> HealthLog:
         """What was seen so far."""
         with self._lock:
-            return HealthLog(polls=self._polls, breaks=tuple(self._breaks))
+            return HealthLog(polls=self._polls, healthy=self._healthy, breaks=tuple(self._breaks))
 
     def close(self) -> None:
         """Stop polling; waits no longer than a poll that is under way may take."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Sequence
 
@@ -10,6 +11,8 @@ from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.verdict import CannotMeasure, Verdict
 from pytest_thermal.bench import Redactor
 from pytest_thermal.model import Finding, Outcome, is_outside
+
+SHORT_REASON = 140
 
 STOPPING = (Outcome.FAILED, Outcome.INCONCLUSIVE)
 
@@ -64,7 +67,7 @@ class Ladder:
             if found.outcome is Outcome.BLOCKED:
                 return self._finding(check, Verdict(outcome=Outcome.BLOCKED, seen=found.seen))
             if found.outcome in STOPPING:
-                first_line = found.message.splitlines()[0]
+                first_line = textwrap.shorten(found.message.splitlines()[0], SHORT_REASON, placeholder=" …")
                 return self._finding(
                     check, Verdict(outcome=Outcome.BLOCKED, seen=f"not tried, since {first_line}")
                 )

@@ -37,6 +37,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register markers and bridges; a bench that the command line names is read now, so that a mistake ends the run."""
     for name, text in options.MARKERS:
@@ -84,24 +85,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show findings as messages, and hand their layer and outcome to JUnit and other reporters as properties."""
+    """Show findings as messages."""
     report = yield
     if item.stash.get(FINDINGS, None):
         from pytest_thermal.plugin.outcomes import shape_report
 
         shape_report(item, call, report)
-        if call.when == "call":
-            for finding in item.stash[FINDINGS]:
-                report.user_properties += [
-                    ("thermal_check", finding.check),
-                    ("thermal_layer", finding.layer),
-                    ("thermal_subject", finding.subject),
-                    ("thermal_outcome", str(finding.outcome)),
-                    ("thermal_seen", finding.seen),
-                ]
-            active = item.config.stash.get(ACTIVE_BENCH, None)
-            if active is not None and active.bench.demo:
-                report.user_properties.append(("thermal_simulated", True))
     return report
 
 

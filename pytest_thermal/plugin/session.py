@@ -68,8 +68,9 @@ class AccessSession:
         ladder = self.ladder(name)
         found = ladder.finding(check)
         if name not in self._monitors and self.active.bench.health_check.enabled:
-            answered = [finding for finding in ladder.findings if finding.check == "http"]
-            if answered and answered[0].outcome is Outcome.PASSED:
+            # Before the model list is there, a poll of it would only repeat what a check says better.
+            listed = [finding for finding in ladder.findings if finding.check == "models"]
+            if listed and listed[0].outcome is Outcome.PASSED:
                 self._monitor(name).start()
         return found
 
@@ -78,11 +79,12 @@ class AccessSession:
         setting = self.active.bench.health_check
         if not setting.enabled:
             return _health_finding(name, Outcome.SKIPPED, "health_check is not enabled in the bench file")
-        reached = self.finding(name, "http")
-        if reached.outcome is Outcome.BLOCKED:
-            return _health_finding(name, Outcome.BLOCKED, reached.seen)
-        if reached.outcome is not Outcome.PASSED:
-            return _health_finding(name, Outcome.BLOCKED, f"not tried, since {reached.message.splitlines()[0]}")
+        for check in ("http", "key", "models"):
+            reached = self.finding(name, check)
+            if reached.outcome is Outcome.BLOCKED:
+                return _health_finding(name, Outcome.BLOCKED, reached.seen)
+            if reached.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+                return _health_finding(name, Outcome.BLOCKED, f"not tried, since {reached.message.splitlines()[0]}")
         monitor = self._monitors[name]
         monitor.poll()
         log = monitor.log()
@@ -93,6 +95,15 @@ class AccessSession:
         }
         if not log.breaks:
             return _health_finding(name, Outcome.PASSED, f"healthy in all {log.polls} polls", evidence=evidence)
+        if log.healthy == 0:
+            return _health_finding(
+                name,
+                Outcome.FAILED,
+                f"never healthy in {log.polls} health polls: {log.breaks[0].seen}",
+                likely=f"health_check.endpoint {setting.endpoint} is not this gateway's",
+                advice="the gateway's own health path, or /v1/models",
+                evidence=evidence,
+            )
         return _health_finding(
             name,
             Outcome.FAILED,
@@ -157,9 +168,7 @@ class Access:
 
     def finding(self, check: str) -> Finding:
         """The finding of a check (``"chat_usage"``); it and all that stands outside it are measured once a run."""
-        found = self._session.finding(self.domain, check)
-        self._item.stash.setdefault(FINDINGS, []).append(found)
-        return found
+        return self._noted(self._session.finding(self.domain, check))
 
     def require(self, check: str) -> Finding:
         """The finding of a check that must hold.
@@ -175,9 +184,21 @@ class Access:
     def require_health(self) -> Finding:
         """The gateway stayed healthy while the suite ran; raises as `require`."""
         __tracebackhide__ = True
-        found = self._session.health(self.domain)
+        return self._conclude(self._noted(self._session.health(self.domain)))
+
+    def _noted(self, found: Finding) -> Finding:
+        """Keep the finding for reports, and hand it to JUnit and the like as properties (plain values for xdist)."""
         self._item.stash.setdefault(FINDINGS, []).append(found)
-        return self._conclude(found)
+        self._item.user_properties += [
+            ("thermal_check", found.check),
+            ("thermal_layer", found.layer),
+            ("thermal_subject", found.subject),
+            ("thermal_outcome", str(found.outcome)),
+            ("thermal_seen", found.seen),
+        ]
+        if self._session.active.bench.demo:
+            self._item.user_properties.append(("thermal_simulated", True))
+        return found
 
     def _conclude(self, found: Finding) -> Finding:
         __tracebackhide__ = True

@@ -50,15 +50,12 @@ class XdistBridge:
         mode = config.getoption("dist", "no")
         if mode not in STOCK:
             return None
-        self._folder = Path(tempfile.mkdtemp(prefix="pytest-thermal-"))
-        config.add_cleanup(lambda: shutil.rmtree(self._folder or "", ignore_errors=True))
-        return BenchScheduling(config, log, mode=mode, folder=self._folder)
+        return BenchScheduling(config, log, mode=mode, folder=self._meeting_place())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where to leave the ids of its bench tests."""
-        if self._folder is not None:
-            node.workerinput["thermal_folder"] = str(self._folder)
+        node.workerinput["thermal_folder"] = str(self._meeting_place())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -66,6 +63,13 @@ class XdistBridge:
         told = getattr(node, "workeroutput", None)
         if told and told.get("thermal"):
             self._config.stash[ENDINGS].append(Ending(**told["thermal"]))
+
+    def _meeting_place(self) -> Path:
+        """A folder where workers leave the ids of their bench tests; xdist offers no way to send them."""
+        if self._folder is None:
+            self._folder = folder = Path(tempfile.mkdtemp(prefix="pytest-thermal-"))
+            self._config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        return self._folder
 
     # --- worker ---
 

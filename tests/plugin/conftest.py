@@ -1,0 +1,40 @@
+"""Runs of pytest with the plugin, as a user would start them: in a process and a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # plugin_runs, which test files and this one share
+
+from plugin_runs import SUITE, Run
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Start pytest with arguments, and with an environment that knows no bench and no proxy."""
+    for name in list(os.environ):
+        if name.startswith("THERMAL_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def start(*args: str | Path, env: Mapping[str, str] | None = None) -> pytest.RunResult:
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *map(str, args), timeout=100)
+
+    return start
+
+
+@pytest.fixture
+def gate(run: Run) -> Run:
+    """Start the access suite with arguments."""
+
+    def start(*args: str | Path, env: Mapping[str, str] | None = None) -> pytest.RunResult:
+        return run(SUITE, *args, env=env)
+
+    return start
