@@ -20,8 +20,8 @@ class Check:
     advisory: bool = False
     """Told, but blocks nothing and fails nothing."""
     through_gateway: bool = True
-    """Whether it can only be measured when the outer layers hold. The interconnect does not pass the gateway: asked
-    for alone it is measured alone."""
+    """Whether it can only be measured when the outer layers hold. The interconnect does not pass the gateway: its
+    checks stand each for itself, and asked for alone they are measured alone."""
 
     @property
     def leads(self) -> bool:

@@ -51,7 +51,7 @@ class Ladder:
             for other in self._checks.values()
             if not other.advisory
             and (
-                (other.layer == check.layer and other.leads and not check.leads)
+                (other.layer == check.layer and other.leads and not check.leads and check.through_gateway)
                 or is_outside(other.layer, check.layer)
             )
         ]

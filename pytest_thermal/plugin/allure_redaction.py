@@ -86,7 +86,7 @@ def _clean_file(source: Any, redactor: Redactor) -> Any:
     except OSError:
         return source
     after = redactor.data(before)
-    if after == before:
+    if after == before or not isinstance(after, bytes):
         return source
     import tempfile
 

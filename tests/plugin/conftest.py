@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # plugin_runs, which test files and this one share
-
-from plugin_runs import SUITE, Run
+from tests.plugin.plugin_runs import SUITE, Run
 
 
 @pytest.fixture
@@ -25,7 +22,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     def start(*args: str | Path, env: Mapping[str, str] | None = None) -> pytest.RunResult:
         for name, value in (env or {}).items():
             monkeypatch.setenv(name, value)
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *map(str, args), timeout=100)
+        ended: pytest.RunResult = pytester.runpytest_subprocess("-p", "no:cacheprovider", *map(str, args), timeout=100)
+        return ended
 
     return start
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from plugin_runs import Run, write_bench
 
 from pytest_thermal.demo import DemoGateway
+from tests.plugin.plugin_runs import Run, write_bench
 
 DEAD = "http://127.0.0.1:9/v1"  # the discard port: nothing listens
 

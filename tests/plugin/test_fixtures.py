@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from plugin_runs import Run
+
+from tests.plugin.plugin_runs import Run
 
 
 def test_bench_tells_where_a_setting_came_from(run: Run, pytester: pytest.Pytester) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from plugin_runs import Run
 
 from pytest_thermal.plugin.options import MARKERS, OPTIONS
+from tests.plugin.plugin_runs import Run
 
 
 def test_every_option_has_its_long_spelling_in_the_help(run: Run) -> None:

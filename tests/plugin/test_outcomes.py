@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plugin_runs import SUITE, Run, cases
+
+from tests.plugin.plugin_runs import SUITE, Run, cases
 
 INNER = ("stream", "concurrency", "quota", "scheduler", "interconnect")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from plugin_runs import Run
+
+from tests.plugin.plugin_runs import Run
 
 HEAVY = ("httpx", "pydantic", "starlette", "uvicorn", "tenacity", "numpy", "certifi", "ssl", "asyncio")
 
