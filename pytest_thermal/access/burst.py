@@ -15,10 +15,13 @@ from pytest_thermal.access.plan import BURST_TOKENS, letter_prompt
 from pytest_thermal.access.reading import choices_in, said_in, usage_in
 from pytest_thermal.transport import Exchange
 
-
 FILLER_MARGIN = 4
 """Words by which two prompts must differ before their token counts may be compared: letters differ by a token or two
 in some tokenizers."""
+SAME_BY_CHANCE = 3
+"""So many answers of one id are no chance, even where ids are drawn from a thousand numbers."""
+MOSTLY = 0.75
+"""Share of answers that must be one of the letters asked for before letters count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +51,8 @@ class Shot:
     @property
     def echoed_id(self) -> str | None:
         """Our request id as the answer's headers give it back, if they do."""
-        return self.answer.headers.get("x-request-id")
+        echoed: str | None = self.answer.headers.get("x-request-id")
+        return echoed
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -83,7 +87,8 @@ class Burst:
             (id(shot) not in refused, shot.answer.status_line + (" (HTML page)" if shot.answer.is_html else ""))
             for shot in self.shots
         )
-        return ", ".join(f"{number} × {what}" for (_, what), number in sorted(counts.items(), key=lambda kv: (kv[0][0], -kv[1])))
+        ordered = sorted(counts.items(), key=lambda entry: (entry[0][0], -entry[1]))
+        return ", ".join(f"{number} × {what}" for (_, what), number in ordered)
 
 
 def fire(gateway: Gateway, *, requests: int, workers: int) -> Burst:
@@ -121,28 +126,68 @@ def fire(gateway: Gateway, *, requests: int, workers: int) -> Burst:
 def mixed_up(shots: Sequence[Shot]) -> str | None:
     """How the answers show that they were not each their own request's; None when nothing shows it.
 
-    Four independent signs: our request id comes back with another answer; two answers share one id; a letter that
-    was asked for elsewhere comes back here while its owner got another; prompt tokens fall while prompts grow.
+    Four independent signs: our request id comes back with another answer; one and the same answer comes back for
+    prompts that differ; a letter that was asked for elsewhere comes back here while its owner got another; prompt
+    tokens fall while prompts grow. A model that does not obey, or a gateway that counts in its own way, must show none.
     """
+    return _echo_swapped(shots) or _one_answer_for_all(shots) or _letters_swapped(shots) or _counts_swapped(shots)
+
+
+def _echo_swapped(shots: Sequence[Shot]) -> str | None:
     ours = {shot.request_id: shot for shot in shots}
     for shot in shots:
         owner = ours.get(shot.echoed_id or "")
         if owner is not None and owner is not shot:
             return f"request {shot.index} got the x-request-id of request {owner.index}"
-    ids = Counter(shot.answer_id for shot in shots if shot.answer_id)
-    shared = [(name, number) for name, number in ids.items() if number > 1]
-    if shared:
-        name, number = max(shared, key=lambda entry: entry[1])
-        return f"{number} answers carry one and the same id {name[:60]}"
-    letters = {shot.letter: shot for shot in shots} if len({s.letter for s in shots}) == len(shots) else {}
+    return None
+
+
+def _one_answer_for_all(shots: Sequence[Shot]) -> str | None:
+    """Answers that share their id, their text and their count of prompt tokens though the prompts differ.
+
+    The id alone shows nothing: some engines draw it from a thousand numbers, and some have only one.
+    """
+    groups: dict[tuple[str, str], list[Shot]] = {}
+    for shot in shots:
+        if shot.answer_id:
+            groups.setdefault((shot.answer_id, shot.said), []).append(shot)
+    for (name, _), group in sorted(groups.items(), key=lambda entry: -len(entry[1])):
+        far_apart = group[-1].index - group[0].index >= FILLER_MARGIN
+        counts = {shot.prompt_tokens for shot in group}
+        uncounted = counts == {None}
+        if (uncounted and len(group) >= SAME_BY_CHANCE) or (not uncounted and far_apart and len(counts) == 1):
+            return f"{len(group)} answers are one and the same, down to the id {name[:60]}"
+    return None
+
+
+def _letters_swapped(shots: Sequence[Shot]) -> str | None:
+    letters = {shot.letter: shot for shot in shots}
     obedient = [shot for shot in shots if shot.said in letters]
-    # A random or a talkative model says letters by chance; only a set that mostly obeys can testify.
-    if letters and len(obedient) >= 0.75 * len(shots):
-        for shot in obedient:
-            owner = letters[shot.said]
-            if owner is not shot and owner.said != owner.letter and owner.said in letters:
-                return f"request {shot.index} asked for {shot.letter} and got {shot.said}, which request {owner.index} asked for"
+    # A random or a talkative model says letters by chance: only a set that mostly obeys, and in which none comes twice,
+    # can testify.
+    if (
+        len(letters) != len(shots)
+        or len(obedient) < MOSTLY * len(shots)
+        or len({shot.said for shot in obedient}) < len(obedient)
+    ):
+        return None
+    for shot in obedient:
+        owner = letters[shot.said]
+        if owner is not shot and owner.said != owner.letter and owner.said in letters:
+            return (
+                f"request {shot.index} asked for {shot.letter} and got {shot.said},"
+                f" which request {owner.index} asked for"
+            )
+    return None
+
+
+def _counts_swapped(shots: Sequence[Shot]) -> str | None:
     counted = [(shot.index, shot.prompt_tokens) for shot in shots if shot.prompt_tokens is not None]
+    # The counts must be those of our growing prompts, whatever their order. Others (what a prefix cache had not yet,
+    # one number for all) tell nothing about whose answer it is.
+    inorder = sorted(count for _, count in counted)
+    if any(later <= sooner for sooner, later in zip(inorder, inorder[FILLER_MARGIN:], strict=False)):
+        return None
     for position, (sooner, few) in enumerate(counted):
         for later, many in counted[position + FILLER_MARGIN :]:
             if many < few:

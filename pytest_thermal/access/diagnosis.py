@@ -8,147 +8,55 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urljoin
 
-from pytest_thermal.access.reading import describe, error_words, quote, transcript
-from pytest_thermal.access.verdict import Verdict, failed
-from pytest_thermal.bench import Domain, describe_key
-from pytest_thermal.transport import Exchange, Fault, Route, retry_after_seconds
+from pydantic import SecretStr
 
+from pytest_thermal.access import words
+from pytest_thermal.access.case import Diagnosis, Setting
+from pytest_thermal.access.faults import from_fault
+from pytest_thermal.access.reading import describe, error_text, error_words, quote
+from pytest_thermal.transport import Exchange, retry_after_seconds
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What a rule may know besides the exchange itself."""
-
-    domain: Domain
-    route: Route
-    endpoint: str
-    """The layer whose request this was: ``models`` for the model list, else ``chat``, ``stream`` …"""
-    model: str | None = None
-    key_proven: bool = False
-    """Whether this key is already known to be good."""
-    key_variables: tuple[str, ...] = ()
-    """Other environment variables that look as if they held a key (names only)."""
-
-    @property
-    def key_text(self) -> str:
-        """The key as it may be shown: where it came from, its head and length."""
-        if self.domain.key is None:
-            return "no key"
-        return f"the key in {self.domain.key_origin} ({describe_key(self.domain.key)})"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
-    """The layer at fault and the words for it."""
-
-    layer: str
-    seen: str
-    likely: str
-    advice: str
-
-    def verdict(self, exchange: Exchange) -> Verdict:
-        """As a failed verdict with the exchange as its proof."""
-        return failed(
-            self.seen,
-            layer=self.layer,
-            likely=self.likely,
-            advice=self.advice,
-            transcript=transcript(exchange),
-            status=exchange.status,
-            latency_ms=round(exchange.latency_seconds * 1000, 1),
-        )
+__all__ = ["Diagnosis", "Setting", "diagnose"]
 
 
 def diagnose(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    """The fault in ``exchange``, or None for a whole 2xx answer that is not a page for people."""
+    """The fault in ``exchange``, or None for a whole 2xx answer that is neither a page for people nor an error."""
     if exchange.fault is not None:
-        return _from_fault(exchange, exchange.fault, setting)
+        return from_fault(exchange, exchange.fault, setting)
+    judged = exchange
     if exchange.ok and not exchange.is_html and exchange.body:
+        status = _told_status(exchange.json)
+        if status is None:
+            return None
+        judged = replace(exchange, status=status)
+    found = next(filter(None, (rule(judged, setting) for rule in _RULES)), None) or _unknown(judged, setting)
+    if judged is exchange:
+        return found
+    return replace(found, seen=f"{describe(exchange)}, but an error is in it: {quote(error_text(exchange))}")
+
+
+def _told_status(data: Any) -> int | None:
+    """The status that an error with status 200 should have had; None where ``data`` is no error."""
+    if not isinstance(data, dict) or data.get("choices") or data.get("data"):
         return None
-    for rule in _RULES:
-        found = rule(exchange, setting)
-        if found is not None:
-            return found
-    return _unknown(exchange, setting)
-
-
-# --- no whole answer -----------------------------------------------------------------------------------------
-
-
-def _from_fault(exchange: Exchange, fault: Fault, setting: Setting) -> Diagnosis:
-    what = f"{exchange.status_line} from {exchange.line}"
-    layer = "http" if setting.endpoint == "models" else setting.endpoint
-    origin = setting.route.origin
-    if fault is Fault.UNSENDABLE:
-        return Diagnosis(
-            layer="key" if setting.domain.key else layer,
-            seen=f"the request could not be formed ({exchange.fault_text})",
-            likely=f"{setting.key_text} holds a character that cannot stand in a header",
-            advice=f"set {setting.domain.key_origin} again, copied as plain ASCII without quotes or line breaks",
-        )
-    outer = {
-        Fault.RESOLVE: "name",
-        Fault.REFUSED: "connection",
-        Fault.UNREACHABLE: "connection",
-        Fault.CONNECT_TIMEOUT: "connection",
-        Fault.TLS: "tls",
-        Fault.PROXY: "http",
-    }.get(fault)
-    if outer is not None and setting.endpoint != "models":
-        return Diagnosis(
-            layer=outer,
-            seen=f"{what}, although {origin} answered earlier in this run",
-            likely="the gateway went down or was restarted during the run",
-            advice="look at the gateway's own log and uptime, then run again",
-        )
-    if fault is Fault.PROXY and setting.route.proxy is not None:
-        return Diagnosis(
-            layer="http",
-            seen=f"the proxy {setting.route.proxy.shown} refused: {exchange.fault_text}",
-            likely="the proxy does not let this bench through to the gateway",
-            advice=f"if {setting.route.host} is reached directly, add it to $no_proxy; else ask for the proxy's login",
-        )
-    if fault is Fault.SILENCE:
-        return Diagnosis(
-            layer=layer,
-            seen=f"no answer to {exchange.line} in {exchange.latency_seconds:.1f} s, though the connection stands",
-            likely="the gateway process hangs, or a balancer in front holds a dead backend"
-            if layer == "http"
-            else "the engine behind the gateway hangs: loading, out of memory, or stuck on an earlier request",
-            advice=f"curl -v -m 5 {setting.domain.base_url}/models on the gateway's own machine, and its log",
-        )
-    if fault is Fault.NOT_HTTP:
-        return Diagnosis(
-            layer="http",
-            seen=f"something that is not HTTP answers at {origin} ({quote(exchange.fault_text)})",
-            likely="the port belongs to another service, or it speaks HTTPS and the address says http",
-            advice=f"check the port in base_url: ss -ltnp on {setting.route.host}; try https:// in the address",
-        )
-    if fault in (Fault.CLOSED, Fault.RESET):
-        return Diagnosis(
-            layer=layer,
-            seen=f"the connection was closed without an answer to {exchange.line}",
-            likely="a firewall or balancer with no live backend, a port that expects TLS, or a crash on this request"
-            if layer == "http"
-            else "the gateway or its engine crashed on this request",
-            advice="the gateway's log at this minute; try https:// in the address"
-            if layer == "http"
-            else "the gateway's and the engine's log at this minute",
-        )
-    if fault is Fault.CUT:
-        return Diagnosis(
-            layer=layer,
-            seen=f"the answer to {exchange.line} broke off after {len(exchange.body)} bytes: {exchange.fault_text}",
-            likely="the gateway or a proxy between closed it: a crash, or a timeout or size limit on the way",
-            advice="the logs of the gateway and of each proxy at this minute",
-        )
-    return Diagnosis(
-        layer=layer,
-        seen=what,
-        likely="the network or this machine refused the exchange",
-        advice=f"curl -v {setting.domain.base_url}/models from this machine",
+    error, base = data.get("error"), data.get("base_resp")
+    code = data.get("code", data.get("error_code"))
+    if isinstance(error, dict):
+        code = error.get("code", error.get("status", code))
+    refused = (
+        bool(error)
+        or bool(data.get("error_code"))
+        or data.get("success") is False
+        or (isinstance(base, dict) and base.get("status_code") not in (0, None))
+        or (code not in (None, 0, "0", 200, "200") and any(data.get(name) for name in ("message", "msg")))
     )
+    if not refused:
+        return None
+    return int(str(code)) if re.fullmatch(r"[45]\d\d", str(code)) else 400
 
 
 # --- an answer, but not the one hoped for: rules in order, the first that speaks wins -------------------------
@@ -166,57 +74,81 @@ def _proxy_login(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     )
 
 
-def _redirect(exchange: Exchange, setting: Setting) -> Diagnosis | None:
+def _plain_to_tls(exchange: Exchange, setting: Setting) -> Diagnosis | None:
+    """Web servers say so in said when plain HTTP comes to their TLS port."""
+    if exchange.status != 400 or setting.route.uses_tls or not words.PLAIN_TO_TLS.search(error_words(exchange)):
+        return None
+    return Diagnosis(
+        layer="http",
+        seen=describe(exchange),
+        likely="the port speaks HTTPS, and the address says http",
+        advice=f"https:// instead of http:// in base_url {setting.domain.base_url}",
+    )
+
+
+def _redirect(exchange: Exchange, _setting: Setting) -> Diagnosis | None:
     if exchange.status is None or not 300 <= exchange.status < 400:
         return None
-    target = exchange.headers.get("location", "an address it does not name")
-    login = re.search(r"login|sso|auth|portal|signin", target, re.I)
+    location = exchange.headers.get("location", "")
+    # Without its query, which may hold a session or a ticket.
+    target = urljoin(exchange.url, location).split("?", 1)[0] if location else "an address it does not name"
+    login = re.search(r"login|sso|auth|portal|signin|cas\b", location, re.IGNORECASE)
+    right = re.sub(r"/(models|chat/completions)/?$", "", target)
     return Diagnosis(
         layer="http",
         seen=f"{exchange.status_line} from {exchange.line} to {target}",
         likely="a login page stands before the gateway"
         if login
         else "the gateway lives at another address (https instead of http, another host or path)",
-        advice="use the address for programs, not the one for browsers" if login else f"set base_url to {target}",
+        advice="use the address for programs, not the one for browsers" if login else f"set base_url to {right}",
     )
 
 
-def _front_page(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    """Pages for people, and what a firewall or a web server in front says instead of the gateway."""
-    words = error_words(exchange)
-    blocked_by_firewall = exchange.status == 403 and ("cf-ray" in exchange.headers or "error code: 10" in words)
-    basic = exchange.status == 401 and exchange.headers.get("www-authenticate", "").lower().startswith("basic")
-    page = exchange.is_html and (exchange.ok or exchange.status in (401, 403, 511))
-    empty = exchange.ok and not exchange.body
-    if not (page or basic or blocked_by_firewall or empty):
-        return None
-    layer = "http" if setting.endpoint == "models" or not exchange.ok else setting.endpoint
-    proxy = setting.route.proxy
-    who = f"the proxy {proxy.shown}" if proxy else "a proxy, portal or web server in front"
-    if empty:
+def _front(exchange: Exchange, setting: Setting) -> Diagnosis | None:
+    """Pages for people, and what a firewall, mesh or web server in front says instead of the gateway."""
+    status = exchange.status or 0
+    if exchange.ok and not exchange.body:
         return Diagnosis(
-            layer=layer,
+            layer="http" if setting.endpoint == "models" else setting.endpoint,
             seen=f"{exchange.status_line} from {exchange.line} with an empty body",
             likely="another service listens there, or a proxy swallowed the answer",
             advice=f"curl -v {setting.domain.base_url}/models and compare with the gateway's documentation",
         )
+    challenge = exchange.headers.get("www-authenticate", "").lower()
+    own_login = status == 401 and re.search(r"\b(basic|negotiate|ntlm|digest)\b", challenge)
+    page = exchange.is_html and (exchange.ok or (400 <= status < 500 and status not in _PAGES_THAT_MEAN_MORE))
+    squid = exchange.headers.get("x-squid-error", "")
+    said = error_words(exchange)
+    firewall = status == 403 and (words.FIREWALL.search(said) or "cf-ray" in exchange.headers)
+    if not (page or own_login or firewall or squid):
+        return None
+    proxy = setting.route.proxy
+    who = f"the proxy {proxy.shown}" if proxy else "a proxy, portal, firewall or web server in front"
+    if own_login:
+        likely = f"{who} wants its own user and password"
+    elif squid and status >= 500:
+        likely = f"{who} cannot reach the gateway ({squid.split(' ')[0]})"
+    elif status == 403:
+        likely = f"{who} answers instead of the gateway: its deny rule or address list refuses this bench"
+    else:
+        likely = f"{who} answers instead of the gateway"
     return Diagnosis(
-        layer=layer,
+        layer="http" if setting.endpoint == "models" or not exchange.ok else setting.endpoint,
         seen=describe(exchange),
-        likely=f"{who} wants its own user and password"
-        if basic
-        else f"{who} answers instead of the gateway"
-        + (": its deny rule or address list refuses this bench" if exchange.status == 403 else ""),
+        likely=likely,
         advice=(f"add {setting.route.host} to $no_proxy; " if proxy else "")
         + "ask for the address that leads past it, or for this bench to be let through",
     )
 
 
+_PAGES_THAT_MEAN_MORE = (401, 404, 405, 407, 408, 410, 429)
+"""Statuses whose number says more than that a web server wrote the page."""
+
+
 def _money(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    words = error_words(exchange)
     if exchange.status not in (400, 401, 402, 403, 429):
         return None
-    if exchange.status != 402 and not _MONEY.search(words):
+    if exchange.status != 402 and not words.MONEY.search(error_words(exchange)):
         return None
     return Diagnosis(
         layer="quota",
@@ -226,11 +158,18 @@ def _money(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     )
 
 
+def _model_denied(exchange: Exchange, setting: Setting) -> Diagnosis | None:
+    """A good key that may not use this model, told with any of four statuses."""
+    said = error_words(exchange)
+    if exchange.status not in (400, 401, 403, 404) or "not exist" in said or not words.MODEL_DENIED.search(said):
+        return None
+    return _lacks_right(exchange, setting)
+
+
 def _upstream_key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status not in (401, 403) or setting.endpoint == "models":
         return None
-    words = error_words(exchange)
-    if not (_UPSTREAM.search(words) or (setting.key_proven and exchange.status == 401)):
+    if not (words.UPSTREAM.search(error_words(exchange)) or (setting.key_proven and exchange.status == 401)):
         return None
     return Diagnosis(
         layer=setting.endpoint,
@@ -241,31 +180,56 @@ def _upstream_key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     )
 
 
+def _model_unknown(exchange: Exchange, setting: Setting) -> Diagnosis | None:
+    if setting.endpoint == "models" or exchange.status not in (400, 403, 404, 410, 422, 500, 503):
+        return None
+    if not words.MODEL_UNKNOWN.search(error_words(exchange)):
+        return None
+    return Diagnosis(
+        layer=setting.endpoint,
+        seen=describe(exchange),
+        likely=f"{setting.model!r} is listed, but no engine behind the gateway serves it (unloaded, renamed, or no"
+        " channel for this key's group)",
+        advice="load the model or correct model_route; ask one engine directly for its /v1/models",
+    )
+
+
 def _key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    words = error_words(exchange)
+    said = error_words(exchange)
     without_key = setting.domain.key is None
-    by_words = exchange.status in (400, 403) and _KEY_WORDS.search(words)
-    broken_by_no_key = exchange.status == 500 and without_key
+    by_words = exchange.status in (400, 403) and words.KEY.search(said)
+    # A gateway that stumbles over the missing header; on chat a 500 is the engine's.
+    broken_by_no_key = exchange.status == 500 and without_key and setting.endpoint == "models"
     if exchange.status != 401 and not by_words and not broken_by_no_key:
         return None
     others = [name for name in setting.key_variables if f"${name}" != setting.domain.key_origin]
     hint = f"; also set here: {', '.join('$' + name for name in others[:4])}" if others else ""
-    if without_key:
+    if setting.domain.key is None:
         return Diagnosis(
             layer="key",
             seen=f"{describe(exchange)}, asked without a key",
             likely="the bench file names no key, and this gateway wants one",
             advice='set "api_key": "${NAME}" in settings.json or api_key_env in config.toml, and export NAME' + hint,
         )
-    oddity = _key_oddity(setting.domain)
+    oddity = _key_oddity(setting.domain.key)
     if oddity:
         likely = f"{setting.key_text} {oddity}"
-    elif "expired" in words or "过期" in words:
+    elif words.EXPIRED.search(said):
         likely = f"{setting.key_text} has expired"
-    elif _NO_DATABASE.search(words):
+    elif words.NO_DATABASE.search(said):
         likely = f"{setting.key_text} is not the gateway's master key, and the gateway has no database of other keys"
+    elif words.NOT_RECEIVED.search(said) and not words.WRONG.search(said):
+        return Diagnosis(
+            layer="key",
+            seen=f"{describe(exchange)}, although {setting.key_text} was sent as Authorization: Bearer",
+            likely="the gateway looks for the key in another header (x-api-key, api-key, apikey), or a proxy on the way"
+            " takes the header out",
+            advice="switch the gateway to OpenAI's form (Authorization: Bearer …); its log says what it received",
+        )
     else:
         likely = f"{setting.key_text} is wrong, disabled, or belongs to another gateway or project"
+    if exchange.is_html:
+        likely += "; or a web server in front of the gateway wants a login of its own"
     return Diagnosis(
         layer="key",
         seen=describe(exchange),
@@ -277,14 +241,17 @@ def _key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
 def _scope(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status != 403:
         return None
-    words = error_words(exchange)
-    if re.search(r"\bip\b|address|whitelist|allow-?list|白名单|region|country|地区", words):
+    if words.PLACE.search(error_words(exchange)):
         return Diagnosis(
             layer="key",
             seen=describe(exchange),
             likely=f"{setting.key_text} is good, but not from this machine's address or region",
             advice="add this bench's address to the key's allow list in the gateway's console",
         )
+    return _lacks_right(exchange, setting)
+
+
+def _lacks_right(exchange: Exchange, setting: Setting) -> Diagnosis:
     on_model = f" for model {setting.model!r}" if setting.model else ""
     return Diagnosis(
         layer="key",
@@ -294,75 +261,88 @@ def _scope(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     )
 
 
-def _model_unknown(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    if setting.endpoint == "models" or exchange.status not in (400, 403, 404, 410, 422, 500, 503):
-        return None
-    if not _MODEL_UNKNOWN.search(error_words(exchange)):
-        return None
-    return Diagnosis(
-        layer=setting.endpoint,
-        seen=describe(exchange),
-        likely=f"{setting.model!r} is listed, but no engine behind the gateway serves it (unloaded, renamed, or no"
-        " channel for this key's group)",
-        advice="load the model or correct model_route; ask one engine directly for its /v1/models",
-    )
-
-
 def _not_here(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status not in (404, 405, 410, 501):
         return None
+    compare = f"compare base_url {setting.domain.base_url} with the gateway's documentation"
+    if words.NO_ROUTE.search(error_words(exchange)):
+        return Diagnosis(
+            layer="models" if setting.endpoint == "models" else setting.endpoint,
+            seen=describe(exchange),
+            likely="the ingress or gateway in front knows no route for this host name and path",
+            advice=f"{compare}, and with the routes of the ingress",
+        )
     if setting.endpoint == "models":
         return Diagnosis(
             layer="models",
             seen=describe(exchange),
             likely="the address has one level of path too many or too few, or this gateway offers no model list",
-            advice=f"compare base_url {setting.domain.base_url} with the gateway's documentation",
+            advice=compare,
         )
     return Diagnosis(
         layer=setting.endpoint,
         seen=describe(exchange),
         likely="this gateway has no chat completions at this path although it lists models",
-        advice=f"compare base_url {setting.domain.base_url} with the gateway's documentation",
+        advice=compare,
     )
+
+
+def _not_ready(exchange: Exchange, setting: Setting) -> Diagnosis | None:
+    """The engine or gateway says of itself that it is loading, overloaded, or taken out after failures."""
+    if exchange.status not in (408, 425, 429, 500, 502, 503, 504, 529):
+        return None
+    said = error_words(exchange)
+    if words.LOADING.search(said) and not re.search(r"error|fail", said):
+        likely, advice = "the engine is still loading its model", "wait until it is loaded, then run again"
+    elif "cooldown" in said and not re.search(r"cooldown_list=\[\]", said):
+        likely = "the gateway took every engine of this model out for a while, after they had failed"
+        advice = "the gateway's log of the minutes before: what did the engines answer?"
+    elif words.OVERLOAD.search(said):
+        likely, advice = "the gateway sheds load: too many requests at once", "who else loads it? try again when idle"
+    else:
+        return None
+    layer = "http" if setting.endpoint == "models" else setting.endpoint
+    return Diagnosis(layer=layer, seen=f"{describe(exchange)}, {words.waiting(exchange)}", likely=likely, advice=advice)
 
 
 def _rate(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status != 429:
         return None
+    kind = words.limit_kind(exchange)
     return Diagnosis(
         layer="quota",
-        seen=f"{describe(exchange)}, {waiting(exchange)}",
-        likely=f"{setting.key_text} has used up its requests or tokens for this minute"
-        + (f" ({limit_kind(exchange)})" if limit_kind(exchange) else ""),
-        advice="wait for the window to pass and run again alone; who else uses this key? raise rate_limit if it is too low",
+        seen=f"{describe(exchange)}, {words.waiting(exchange)}",
+        likely=f"{setting.key_text} is at its limit of requests at the same time: someone else is using it"
+        if kind == "parallel"
+        else f"{setting.key_text} has used up its requests or tokens for this minute",
+        advice="wait for the window to pass and run again alone; who else uses this key? raise its limit if it is low",
     )
 
 
 def _gateway_down(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    """5xx and 408: the web server in front, the gateway, or the engine behind it."""
+    """5xx, 408 and 424: the web server in front, the gateway, or the engine behind it."""
     status = exchange.status or 0
-    if status != 408 and status < 500:
+    if status not in (408, 424) and status < 500:
         return None
-    layer = "http" if setting.endpoint == "models" else setting.endpoint
-    words = error_words(exchange)
-    asked = retry_after_seconds(exchange.headers)
-    engine = layer != "http"
-    if "x-envoy-overloaded" in exchange.headers or "overload" in words:
-        likely, advice = "the gateway sheds load: too many requests at once", "who else loads it? try again when idle"
-    elif re.search(r"enginecore|engine.{0,20}(dead|died|crash)|cuda|out of memory|npu|hccl|nccl", words):
-        likely, advice = "the inference engine crashed; the gateway in front still lists its models", (
-            "the engine's log, above the first stack trace; restart the engine"
+    engine = setting.endpoint != "models"
+    said = error_words(exchange)
+    proxy = setting.route.proxy if not setting.route.uses_tls else None
+    if words.CRASHED.search(said):
+        likely, advice = (
+            "the inference engine crashed; the gateway in front still lists its models",
+            "the engine's log, above the first stack trace; restart the engine",
         )
-    elif status in (408, 504) or "timed out" in words or "timeout" in words:
+    elif status in (408, 504, 524) or "timed out" in said or "timeout" in said:
         likely, advice = (
             "the gateway gave up waiting for the engine behind it",
             "the engine's log and queue; its timeout in the gateway's configuration",
         )
-    elif status == 503 and asked is not None:
-        likely = f"the gateway is in maintenance or overloaded, {waiting(exchange)}"
+    elif status == 503 and retry_after_seconds(exchange.headers) is not None:
+        likely = f"the gateway is in maintenance or overloaded, {words.waiting(exchange)}"
         advice = "wait that long, then run again"
-    elif status in (502, 503):
+    elif status in (502, 503) or 520 <= status <= 530:
         likely = "the web server in front is up, the " + ("engine" if engine else "gateway") + " behind it is not"
+        likely += f"; or the proxy {proxy.shown} cannot reach it" if proxy else ""
         advice = "is its process running, and on the port that the front expects? see the front's error log"
     else:
         likely = (
@@ -371,7 +351,9 @@ def _gateway_down(exchange: Exchange, setting: Setting) -> Diagnosis | None:
             else "the gateway itself fails on a request as simple as this"
         )
         advice = "the gateway's log at this minute"
-    return Diagnosis(layer=layer, seen=describe(exchange), likely=likely, advice=advice)
+    return Diagnosis(
+        layer=setting.endpoint if engine else "http", seen=describe(exchange), likely=likely, advice=advice
+    )
 
 
 def _unknown(exchange: Exchange, setting: Setting) -> Diagnosis:
@@ -387,67 +369,25 @@ def _unknown(exchange: Exchange, setting: Setting) -> Diagnosis:
 
 _RULES: tuple[Callable[[Exchange, Setting], Diagnosis | None], ...] = (
     _proxy_login,
+    _plain_to_tls,
     _redirect,
-    _front_page,
+    _front,
     _money,
+    _model_denied,
     _upstream_key,
     _model_unknown,
     _key,
     _scope,
     _not_here,
+    _not_ready,
     _rate,
     _gateway_down,
 )
 
-_MONEY = re.compile(
-    r"insufficient.?(quota|balance|credit|funds)|exceeded your current quota|billing|payment|arrear|balance"
-    r"|余额|额度不足|欠费|quota.?(failed|not.?enough)|预扣费"
-)
-_UPSTREAM = re.compile(
-    r"litellm\.\w*(error|exception)|upstream|openaiexception|provider.{0,30}(key|auth)|上游|channel.{0,20}(key|auth)"
-)
-_KEY_WORDS = re.compile(
-    r"no connected db|no_db_connection|(invalid|incorrect|wrong|missing|expired|unknown|bad).{0,12}(api.?key|token|credential)"
-    r"|api.?key.{0,40}(invalid|incorrect|not valid|missing|expired|required|not found)|unauthori[sz]ed|authentication"
-    r"|invalid_api_key|invalid_key|无效的令牌|令牌.{0,6}(无效|过期|不存在)|密钥.{0,6}(无效|错误|过期)|鉴权|认证失败"
-)
-_NO_DATABASE = re.compile(r"no connected db|no_db_connection")
-_MODEL_UNKNOWN = re.compile(
-    r"model_not_found|invalid model name|model.{0,80}(not exist|not found|not supported|unknown|is not available"
-    r"|not be found|unavailable)|(unknown|unsupported|no such|invalid) model|pinned to|no.{0,12}(deployments?|channel).{0,20}available"
-    r"|模型.{0,20}(不存在|未找到|不支持)|无可用渠道|notfounderror"
-)
-_PARALLEL = re.compile(r"parallel|concurren|并发|x-envoy-overloaded|overflow|queue.?(full|timeout)|too many connections")
-_PER_MINUTE = re.compile(
-    r"per.?(minute|min\b|second|hour|day)|\brpm\b|\btpm\b|\bqps\b|limit_type: (requests|tokens)|rate.?limit|throttl|频率|每分钟"
-    r"|remaining-(requests|tokens): 0"
-)
 
-
-def limit_kind(exchange: Exchange) -> str:
-    """``parallel`` or ``rate``, from what a refusal says of itself; empty where it does not say."""
-    words = error_words(exchange)
-    if _PARALLEL.search(words):
-        return "parallel"
-    if _PER_MINUTE.search(words):
-        return "rate"
-    return ""
-
-
-def waiting(exchange: Exchange) -> str:
-    """What the answer says about waiting, in words."""
-    asked = retry_after_seconds(exchange.headers)
-    if asked is None:
-        return "without Retry-After"
-    stated = exchange.headers.get("retry-after", "").strip()
-    as_date = bool(stated) and not stated.replace(".", "", 1).isdigit()
-    return f"Retry-After {asked:.0f} s" + (f" (given as the date {stated})" if as_date else "")
-
-
-def _key_oddity(domain: Domain) -> str | None:
+def _key_oddity(key: SecretStr) -> str | None:
     """What is visibly odd about the key itself, without quoting it."""
-    assert domain.key is not None
-    text = domain.key.get_secret_value()
+    text = key.get_secret_value()
     if text != text.strip():
         return "has white space or a line break around it"
     if text[:1] in "\"'“‘`" or text[-1:] in "\"'”’`":
@@ -458,5 +398,7 @@ def _key_oddity(domain: Domain) -> str | None:
         return "is an unexpanded variable, not a key"
     if re.fullmatch(r"(?i)(sk-)?(x{3,}|your[-_ ].*|.*change.?me.*|.*placeholder.*|test|dummy|none|null|todo)", text):
         return "is a placeholder, not a key"
+    if re.search(r"\s", text):
+        return "has white space in the middle: two things, or one that was wrapped"
     return None
 

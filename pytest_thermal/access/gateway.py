@@ -1,4 +1,4 @@
-"""One domain's gateway during a run: its client, its remembered answers, and chat requests that adapt to its dialect."""
+"""One domain's gateway during a run: its client, its remembered answers, and chats that adapt to its dialect."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import httpx
 from pytest_thermal.access.diagnosis import Diagnosis, Setting, diagnose
 from pytest_thermal.access.ledger import Ledger
 from pytest_thermal.access.plan import CHAT_TOKENS, KEYLESS_TOKENS, STREAM_TOKENS, Plan
-from pytest_thermal.access.reading import error_words, usage_in
+from pytest_thermal.access.reading import error_words, model_ids, usage_in
 from pytest_thermal.access.verdict import CannotMeasure
 from pytest_thermal.bench import Bench, Domain
 from pytest_thermal.transport import Exchange, Route, StreamExchange, client, exchange, route_to, stream_exchange
 
-MOST_ADAPTATIONS = 3
+MOST_ADAPTATIONS = 4
+LATE_FACTOR = 1.5
 
 T = TypeVar("T")
 
@@ -30,6 +31,8 @@ class Dialect:
 
     limit_field: str = "max_tokens"
     stream_options: bool = True
+    thinking_off: bool = False
+    """Say ``enable_thinking: false``, without which some refuse to answer in one piece."""
 
 
 class Gateway:
@@ -45,13 +48,22 @@ class Gateway:
         self.domain = domain
         self.plan = plan
         self.environ = environ
-        self.route: Route = route_to(domain.base_url, environ)
         self.key_proven = False
         self.paths_tried: dict[str, Exchange] = {}
         self._ledger = ledger
         self._dialect = Dialect()
         self._remembered: dict[str, Any] = {}
         self._dialect_lock = threading.Lock()
+
+    @cached_property
+    def route(self) -> Route:
+        """The way to the gateway; raises CannotMeasure where the environment names a proxy that is no address."""
+        try:
+            return route_to(self.domain.base_url, self.environ)
+        except ValueError as error:
+            raise CannotMeasure(
+                str(error), likely="a spelling mistake in the variable", advice="correct or unset it, or set $no_proxy"
+            ) from error
 
     @cached_property
     def client(self) -> httpx.Client:
@@ -78,7 +90,7 @@ class Gateway:
             self.client.close()
 
     def once(self, name: str, measure: Callable[[], T]) -> T:
-        """What ``measure`` returned when it was first asked for under ``name``: several checks judge one measurement."""
+        """What ``measure`` returned when first asked for under ``name``: several checks judge one measurement."""
         if name not in self._remembered:
             self._remembered[name] = measure()
         found: T = self._remembered[name]
@@ -98,8 +110,11 @@ class Gateway:
 
     @property
     def inference_seconds(self) -> float:
-        """For an answer with inference: the scheduler's own limit, or the read timeout if that is shorter."""
-        return min(self.bench.timeouts.read_seconds, self.bench.scheduler.timeout_ms / 1000)
+        """For an answer with inference: half as long again as the scheduler's limit, or the read timeout if shorter.
+
+        An answer that is too late can then be told from one that never comes.
+        """
+        return min(self.bench.timeouts.read_seconds, LATE_FACTOR * self.bench.scheduler.timeout_ms / 1000)
 
     # --- what probes ask ---
 
@@ -112,8 +127,6 @@ class Gateway:
     @cached_property
     def first_listed_model(self) -> str | None:
         """The first model the gateway lists; None where it lists none."""
-        from pytest_thermal.access.reading import model_ids
-
         listed = model_ids(self.models.json) if self.models.ok else None
         return listed[0] if listed else None
 
@@ -231,6 +244,8 @@ class Gateway:
         }
         if model is not None:
             body["model"] = model
+        if self._dialect.thinking_off:
+            body["enable_thinking"] = False
         return body
 
     def _adapted_to(self, answer: Exchange) -> bool:
@@ -246,6 +261,9 @@ class Gateway:
             if "max_tokens" in answer.sent and refused:
                 self._dialect.limit_field = "max_completion_tokens"
                 return True
+            if "enable_thinking" not in answer.sent and re.search(r"enable_thinking.{0,40}(false|stream)", words):
+                self._dialect.thinking_off = True
+                return True
         return False
 
 
@@ -254,4 +272,4 @@ def key_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, value in environ.items() if value and _KEY_NAME.search(name)))
 
 
-_KEY_NAME = re.compile(r"(API_?KEY|ACCESS_?KEY|_TOKEN)$", re.I)
+_KEY_NAME = re.compile(r"(API_?KEY|ACCESS_?KEY|_TOKEN)$", re.IGNORECASE)

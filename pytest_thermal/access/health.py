@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_thermal.bench import Bench, Domain, Redactor
@@ -26,10 +26,10 @@ class HealthBreak:
     @property
     def line(self) -> str:
         """``10:03:05 to 10:03:35 (30 s): 503 Service Unavailable from GET /v1/models``, in local time."""
-        start = datetime.fromtimestamp(self.start_unix_seconds)
+        start = datetime.fromtimestamp(self.start_unix_seconds, tz=timezone.utc).astimezone()
         if self.end_unix_seconds is None:
             return f"since {start:%H:%M:%S}, not over: {self.seen}"
-        end = datetime.fromtimestamp(self.end_unix_seconds)
+        end = datetime.fromtimestamp(self.end_unix_seconds, tz=timezone.utc).astimezone()
         length = self.end_unix_seconds - self.start_unix_seconds
         return f"{start:%H:%M:%S} to {end:%H:%M:%S} ({length:.0f} s): {self.seen}"
 
@@ -117,8 +117,11 @@ class HealthMonitor:
 
 
 def endpoint_url(base_url: str, endpoint: str) -> str:
-    """Where the health endpoint lies. ``/v1/models`` is meant below the API's own root, so a gateway under
-    ``/gw/v1`` is asked at ``/gw/v1/models``; any other path is the host's."""
+    """Where the health endpoint lies.
+
+    ``/v1/models`` is meant below the API's own root, so a gateway under ``/gw/v1`` is asked at ``/gw/v1/models``; any
+    other path is the host's.
+    """
     parts = urlsplit(base_url)
     path = "/" + endpoint.lstrip("/")
     root, _, version = parts.path.rstrip("/").rpartition("/")

@@ -95,7 +95,9 @@ class Ladder:
             seen=clean(verdict.seen),
             likely=clean(verdict.likely),
             advice=clean(verdict.advice),
-            evidence=self._redactor.data(dict(verdict.evidence)),
+            evidence={
+                name: clean(value) if isinstance(value, str) else value for name, value in verdict.evidence.items()
+            },
             warnings=tuple(clean(text) for text in verdict.warnings),
             transcript=clean(verdict.transcript),
             duration_seconds=duration_seconds,

@@ -10,8 +10,11 @@ from pytest_thermal.access.verdict import CannotMeasure
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """Tokens of one run. ``output_tokens`` is what the gateway's ``usage`` charged; answers without it count what
-    was asked for, and ``uncounted_answers`` says how many those were."""
+    """Tokens of one run.
+
+    ``output_tokens`` is what the gateway's ``usage`` charged; answers without it count what was asked for, and
+    ``uncounted_answers`` says how many those were.
+    """
 
     chat_requests: int
     asked_tokens: int
@@ -43,7 +46,7 @@ class Ledger:
         self._requests = self._asked = self._prompt = self._output = self._uncounted = 0
 
     def reserve(self, tokens: int, *, requests: int = 1) -> None:
-        """Set aside ``tokens`` of output for each of ``requests``; raises CannotMeasure if the budget has not got them."""
+        """Set aside ``tokens`` of output for each of ``requests``; raises CannotMeasure if the budget is too small."""
         with self._lock:
             wanted = tokens * requests
             if self._asked + wanted > self._budget:

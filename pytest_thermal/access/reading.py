@@ -12,8 +12,11 @@ from pytest_thermal.transport import Exchange
 QUOTE_LIMIT = 200
 TRANSCRIPT_LIMIT = 4000
 
-# "sk-abcd****wxyz", "sk-...wxyz": gateways echo the tail of a key, and only its head may be shown.
-_ECHOED_KEY = re.compile(r"\b([A-Za-z]{1,8}-)[\w-]*(?:\*|\.|…){2,}[\w*.-]*")
+# "sk-abcd****wxyz", "1a2b****c3d4", "sk-...wxyz": gateways echo the tail of a key, and only its head may be shown.
+_ECHOED_KEY = re.compile(
+    r"(?<![\w-])(?P<head>[\w-]{0,4})[\w-]*[*•]{3,}[\w*•-]*"
+    r"|(?<![\w-])(?P<prefix>(?:sk|pk|rk|ak|tk|key|gsk|xai|nvapi)-)[\w-]{0,12}(?:\.{2,}|…|\*{2})[\w.-]*"
+)
 
 
 def error_text(exchange: Exchange) -> str:
@@ -22,53 +25,70 @@ def error_text(exchange: Exchange) -> str:
     ``{"error": {"message"}}``, ``{"error": "…"}``, ``{"detail"}``, ``{"message"}``, ``{"msg"}``,
     ``{"html-message"}``, a problem document (RFC 9457), a page's title, or the text as it stands.
     """
-    return _ECHOED_KEY.sub(r"\1…", _error_text(exchange))
+    return _without_echoed_keys(_error_text(exchange))
 
 
 def error_words(exchange: Exchange) -> str:
     """Everything in an error that can tell its kind, in lower case: text, type, code, and the headers that matter."""
     parts = [_error_text(exchange)]
-    data = exchange.json
-    for layer in (data, data.get("error") if isinstance(data, dict) else None):
+    data = _error_object(exchange)
+    for layer in (data, data.get("error")):
         if isinstance(layer, dict):
-            parts += [str(layer[name]) for name in ("type", "code", "status", "reason", "param") if layer.get(name)]
-    parts += [
-        f"{name}: {value}"
-        for name, value in exchange.headers.items()
-        if name.startswith(("rate_limit", "x-ratelimit", "x-envoy", "x-squid", "cf-", "llm_provider"))
-    ]
+            parts += [str(layer[name]) for name in _KINDS if layer.get(name)]
+    parts += [f"{name}: {value}" for name, value in exchange.headers.items() if name.startswith(_TELLING_HEADERS)]
     return " ".join(parts).lower()
 
 
-def _error_text(exchange: Exchange) -> str:
+_KINDS = ("type", "code", "status", "reason", "param", "error_type", "error_code")
+_TELLING_HEADERS = (
+    "rate_limit", "x-ratelimit", "x-envoy-overloaded", "x-envoy-ratelimited", "x-squid-error", "cf-mitigated",
+)  # fmt: skip
+"""Not all of a proxy's: `x-envoy-upstream-service-time` stands on every answer that comes through Envoy."""
+
+_TEXTS = (
+    "message", "detail", "msg", "error_msg", "errorMessage", "html-message", "status_msg", "title", "error",
+    "error_description",
+)  # fmt: skip
+_INNER = ("error", "errors", "detail", "base_resp")
+
+
+def _error_object(exchange: Exchange) -> dict[str, Any]:
+    """The JSON object that tells the error, out of the list that some wrap it in; empty where there is none."""
     data = exchange.json
-    if isinstance(data, dict):
-        found = _words_in(data)
-        if found:
-            return _squeeze(found)
+    if isinstance(data, list) and data:
+        data = data[0]
+    return data if isinstance(data, dict) else {}
+
+
+def _error_text(exchange: Exchange) -> str:
+    found = _words_in(_error_object(exchange))
+    if found:
+        return _squeeze(found)
     if exchange.is_html:
-        title = re.search(r"<title[^>]*>(.*?)</title>", exchange.text, re.I | re.S) or re.search(
-            r"<h1[^>]*>(.*?)</h1>", exchange.text, re.I | re.S
+        title = re.search(r"<title[^>]*>(.*?)</title>", exchange.text, _PAGE) or re.search(
+            r"<h1[^>]*>(.*?)</h1>", exchange.text, _PAGE
         )
-        text = title.group(1) if title else re.sub(r"<[^>]+>", " ", exchange.text)
-        return _squeeze(text)
+        return _squeeze(re.sub(r"<[^>]+>", " ", title.group(1) if title else exchange.text[:QUOTE_LIMIT * 20]))
     return _squeeze(exchange.text)
 
 
-def _words_in(data: dict[str, Any]) -> str:
-    error = data.get("error")
-    if isinstance(error, dict):
-        inner = _words_in(error)
-        if inner:
-            return inner
-    for name in ("message", "detail", "msg", "error_msg", "errorMessage", "html-message", "title", "error"):
-        value = data.get(name)
-        if isinstance(value, str) and value.strip():
-            return value
-        if isinstance(value, list) and value:  # FastAPI: [{"loc": …, "msg": …}]
-            first = value[0]
-            return str(first.get("msg", first)) if isinstance(first, dict) else str(first)
-    return ""
+_PAGE = re.IGNORECASE | re.DOTALL
+
+
+def _words_in(data: dict[str, Any], *, depth: int = 3) -> str:
+    for name in _INNER:
+        inner = data.get(name)
+        if isinstance(inner, list) and inner:  # FastAPI: [{"loc": …, "msg": …}]
+            inner = inner[0] if isinstance(inner[0], dict) else {"message": str(inner[0])}
+        if isinstance(inner, dict) and depth:
+            found = _words_in(inner, depth=depth - 1)
+            if found:
+                return found
+    return next((data[name] for name in _TEXTS if isinstance(data.get(name), str) and data[name].strip()), "")
+
+
+def _without_echoed_keys(text: str) -> str:
+    return _ECHOED_KEY.sub(lambda match: f"{match['head'] or match['prefix'] or ''}…", text)
 
 
 def quote(text: str) -> str:
@@ -96,12 +116,12 @@ def describe(exchange: Exchange) -> str:
         if via:
             notes.append(f"via: {_squeeze(via)[:60]}")
     joined = ", ".join(note for note in notes if note)
-    return f"{exchange.status_line} from {exchange.line}" + (f" ({joined})" if joined else "")
+    return f"{_squeeze(exchange.status_line)[:80]} from {exchange.line}" + (f" ({joined})" if joined else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Token counts of one answer; None for one that is missing or no whole number."""
+    """Token counts of one answer; None for one that is missing or no whole number (12.0 is one, "12" is none)."""
 
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -161,19 +181,26 @@ def said_in(choice: dict[str, Any]) -> tuple[str, str]:
 
 
 def model_ids(data: Any) -> list[str] | None:
-    """Ids in a model list (OpenAI's ``data``); None when it has not that shape."""
-    entries = data.get("data") if isinstance(data, dict) else None
+    """Ids in a model list (OpenAI's ``data``), each once; None when it has not that shape.
+
+    ``"data": null`` is an empty list, as gateways in Go write it.
+    """
+    if not isinstance(data, dict) or "data" not in data:
+        return None
+    entries = data["data"] if data["data"] is not None else []
     if not isinstance(entries, list):
         return None
     ids = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     if len(ids) != len(entries) or not all(isinstance(name, str) and name for name in ids):
         return None
-    return [str(name) for name in ids]
+    return list(dict.fromkeys(str(name) for name in ids))
 
 
 def transcript(exchange: Exchange) -> str:
-    """The exchange as text: what was sent and what came, cut to a readable length. The key is never in it,
-    since the `Authorization` header is not kept."""
+    """The exchange as text: what was sent and what came, cut to a readable length.
+
+    The key is never in it, since the `Authorization` header is not kept.
+    """
     lines = [f"> {exchange.method} {exchange.url}"]
     if exchange.sent is not None:
         lines.append("> " + json.dumps(dict(exchange.sent), ensure_ascii=False))
@@ -185,10 +212,14 @@ def transcript(exchange: Exchange) -> str:
     if exchange.fault is not None:
         lines.append(f"! {exchange.fault.value}: {exchange.fault_text}")
     lines.append(f"after {exchange.latency_seconds * 1000:.0f} ms")
-    return _ECHOED_KEY.sub(r"\1…", "\n".join(lines))
+    # Control characters could move the cursor of the terminal that shows this.
+    text = "".join(c if c.isprintable() or c == "\n" else " " for c in "\n".join(lines).replace("\r\n", "\n"))
+    return _without_echoed_keys(text)
 
 
 def _count(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -23,7 +23,7 @@ class Verdict:
     transcript: str = ""
 
 
-class CannotMeasure(Exception):
+class CannotMeasure(Exception):  # noqa: N818 - what happened, as the finding says it
     """A probe could not measure what it is for: the finding is inconclusive."""
 
     def __init__(self, seen: str, *, likely: str = "", advice: str = "") -> None:

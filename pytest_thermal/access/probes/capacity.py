@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 from pytest_thermal.access.burst import Burst, Shot, fire, mixed_up, proven_own
-from pytest_thermal.access.diagnosis import limit_kind, waiting
 from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.plan import BURST_TOKENS
 from pytest_thermal.access.probes.inference import completion_trouble
 from pytest_thermal.access.reading import describe, transcript, usage_in
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
+from pytest_thermal.access.words import limit_kind, waiting
 from pytest_thermal.transport import Exchange, Fault
 
 FOLLOW_UP_SECONDS = (0.0, 1.0, 3.0)
@@ -19,6 +20,8 @@ FOLLOW_UP_SECONDS = (0.0, 1.0, 3.0)
 a little later where a rate is."""
 SERIAL_FACTOR = 2.0
 """Fewer than this many requests at work at once, of 8 or 16, is one after another."""
+WORSE_THAN_SERIAL = 0.5
+"""Fewer than this: one after another would have been twice as fast."""
 SERIAL_DELAY_SECONDS = 1.0
 """Queueing shorter than this does not matter to a load, and cannot be told from a slow machine's jitter."""
 
@@ -48,7 +51,7 @@ def concurrency_answers(gateway: Gateway) -> Verdict:
         trouble = completion_trouble(shot.answer.json)
         if trouble is not None:
             return failed(
-                f"request {shot.index} of {len(shots)} was answered 200, but {trouble}",
+                f"request {shot.index} of {len(shots)} was answered {shot.answer.status}, but {trouble}",
                 likely="the gateway or one of its engines fails under several requests and hides it behind a 200",
                 advice="the gateway's log at this minute; ask each engine alone",
                 transcript=transcript(shot.answer),
@@ -61,7 +64,7 @@ def concurrency_answers(gateway: Gateway) -> Verdict:
             advice="switch the gateway's cache and connection reuse off in turn, and run this check again",
             transcript="\n\n".join(transcript(shot.answer) for shot in shots[:4]),
         )
-    others = _other_models(gateway, shots)
+    others = _other_models(shots)
     own = proven_own(shots)
     return passed(
         f"no sign of a mix-up in {len(shots)} answers; {own} show that they are their own request's",
@@ -109,7 +112,7 @@ def quota(gateway: Gateway) -> Verdict:
     prompt = _prompt_tokens(gateway)
     each = prompt + bench.inference.max_tokens
     origin = bench.origins.get("scheduler.batch_size", "default")
-    evidence = {
+    evidence: dict[str, Any] = {
         "requests_at_once": at_once,
         "tokens_per_request": each,
         "requests_per_minute": limits.requests_per_minute,
@@ -144,10 +147,11 @@ def quota(gateway: Gateway) -> Verdict:
     for what, granted in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
         if granted is not None and demand is not None and demand[what] > granted:
             share = granted / demand[what]
-            warnings += (
+            held = (
                 f"{bench.stress.concurrent_requests} workers could ask for about {demand[what]:.0f} {what} a minute;"
-                f" the quota of {granted} holds the load to {share:.0%} of that",
+                f" the quota of {granted} holds the load to {share:.0%} of that"
             )
+            warnings += (held,)
     return passed(
         f"{at_once} requests at once need {needs['requests']} requests and {needs['tokens']} tokens of a minute,"
         f" granted are {limits.requests_per_minute or 'any number of'} requests and"
@@ -180,9 +184,9 @@ def announced_limits(answer: Exchange) -> dict[str, int]:
     """Requests and tokens per minute that an answer's `x-ratelimit-…limit-…` headers announce."""
     found: dict[str, int] = {}
     for header, value in answer.headers.items():
-        match = re.fullmatch(r"x-ratelimit-(?:[\w]+-)?limit-(requests|tokens)(?:-(?:per-)?minute)?", header)
-        if match and value.strip().isdigit() and int(value) > 0:
-            what = match.group(1)
+        match = re.fullmatch(r"x-ratelimit-(?:\w+-)?limit-(req|tok)(?:uest|en)?s?(?:-(?:per-)?minute)?", header)
+        if match and re.fullmatch(r"[0-9]{1,18}", value.strip()) and int(value) > 0:
+            what = {"req": "requests", "tok": "tokens"}[match.group(1)]
             found[what] = min(int(value), found.get(what, int(value)))
     return found
 
@@ -196,30 +200,30 @@ def scheduler(gateway: Gateway) -> Verdict:
     limit_ms = gateway.bench.scheduler.timeout_ms
     origin = gateway.bench.origins.get("scheduler.timeout_ms", "default")
     for burst in levels:
-        late = [shot for shot in burst.refused if shot.answer.fault is Fault.SILENCE]
+        late = [shot for shot in burst.refused if shot.answer.fault in (Fault.SILENCE, Fault.SLOW)]
         if burst.refused and not late:
             return _refused(gateway, burst, "scheduler")
         slowest_ms = max(shot.answer.latency_seconds for shot in burst.shots) * 1000
         if late or slowest_ms > limit_ms:
-            serial = is_serial(levels[0], burst) if burst is not levels[0] and levels[0].latencies_seconds else False
             return failed(
                 f"{len(burst.shots)} in parallel: the slowest answer took {slowest_ms:.0f} ms"
                 + (f", {len(late)} did not come at all" if late else "")
                 + f"; timeout_ms is {limit_ms} ({origin})",
-                likely="requests are served one after another behind a single slot"
-                if serial
-                else "the engine is too slow for this many at once, or shares its cards with other work",
+                likely=_why_late(levels[0], burst),
                 advice="raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size), or timeout_ms"
                 " if the model is that slow",
                 transcript=transcript((late or [max(burst.shots, key=lambda s: s.answer.latency_seconds)])[0].answer),
                 slowest_ms=round(slowest_ms, 1),
                 parallel=len(burst.shots),
             )
+    evidence: dict[str, Any] = {
+        f"slowest_ms_at_{len(burst.shots)}": round(burst.latencies_seconds[-1] * 1000, 1) for burst in levels
+    }
     return passed(
         "slowest answer "
         + ", ".join(f"{burst.latencies_seconds[-1] * 1000:.0f} ms at {len(burst.shots)}" for burst in levels)
         + f" in parallel, within {limit_ms} ms",
-        **{f"slowest_ms_at_{len(burst.shots)}": round(burst.latencies_seconds[-1] * 1000, 1) for burst in levels},
+        **evidence,
     )
 
 
@@ -238,8 +242,8 @@ def scheduler_parallel(gateway: Gateway) -> Verdict:
             words,
             likely=f"one slot serves them one after another; batch_size {batch}"
             f" ({gateway.bench.origins.get('scheduler.batch_size', 'default')}) has no effect",
-            advice="raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size); look for a lock or a"
-            " limit of one in the gateway",
+            advice="raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size); look for a lock or"
+            " a limit of one in the gateway",
             at_work_at_once=round(at_work, 2),
         )
     return passed(words, at_work_at_once=round(at_work, 2))
@@ -254,6 +258,17 @@ def is_serial(alone: Burst, crowd: Burst) -> bool:
     """Whether a crowd was served one after another, and long enough to matter."""
     waited = crowd.wall_seconds - alone.wall_seconds
     return waited >= SERIAL_DELAY_SECONDS and parallel_at_work(alone, crowd) < SERIAL_FACTOR
+
+
+def _why_late(alone: Burst, crowd: Burst) -> str:
+    if crowd is alone or not alone.latencies_seconds or not is_serial(alone, crowd):
+        return "the engine is too slow for this many at once, or shares its cards with other work"
+    if parallel_at_work(alone, crowd) < WORSE_THAN_SERIAL:
+        return (
+            "together they take far longer than one after another: the engine is overloaded (its cache swaps, or its"
+            " cards are shared with other work)"
+        )
+    return "requests are served one after another behind a single slot"
 
 
 # --- shared --------------------------------------------------------------------------------------------------
@@ -280,29 +295,34 @@ def _refused(gateway: Gateway, burst: Burst, check: str) -> Verdict:
     """Why a burst was not answered in full: the limit on parallel requests, the rate, or something broken."""
     refused = burst.refused
     seen = f"{len(refused)} of {len(burst.shots)} requests at {burst.workers} workers not answered: {burst.tally()}"
-    worst = max(refused, key=lambda shot: _weight(shot.answer))
-    answer = worst.answer
-    proof = transcript(answer)
-    capacity = [shot for shot in refused if shot.answer.status in (408, 429, 503, 529)]
-    layer = check
+    capacity = [shot.answer for shot in refused if shot.answer.status in (408, 429, 503, 529)]
     if not capacity:
-        return _broke(gateway, burst, answer, seen, check)
-    worst = max(capacity, key=lambda shot: _weight(shot.answer))
-    answer, proof = worst.answer, transcript(worst.answer)
+        return _broke(gateway, burst, max((shot.answer for shot in refused), key=_weight), seen, check)
+    answer = max(capacity, key=_weight)
     kind, how = _which_limit(gateway, answer)
-    words = f"{seen}; {describe(answer)}, {waiting(answer)}"
+    layer = check
     if kind == "rate":
         layer = "quota"
         likely = f"the key's rate is used up: {how}"
-        advice = "raise the key's requests or tokens per minute, or set rate_limit and --probe-workers to what is granted"
+        advice = "raise the key's requests or tokens per minute, or set rate_limit and --probe-workers to what is given"
     elif kind == "parallel":
         likely = f"the gateway takes fewer than {burst.workers} at once: {how}"
-        advice = "raise the limit on parallel requests of the key, gateway or web server in front (max_parallel_requests," \
+        advice = (
+            "raise the limit on parallel requests of the key, gateway or web server in front (max_parallel_requests,"
             " limit_conn, circuit breaker), or lower concurrent_requests and batch_size"
+        )
     else:
         likely = f"the gateway or its engine broke down under {burst.workers} at once: {how}"
         advice = "the gateway's and the engine's log at this minute; run with --probe-workers 2"
-    return failed(words, layer=layer, likely=likely, advice=advice, transcript=proof, refused=len(refused), limit=kind)
+    return failed(
+        f"{seen}; {describe(answer)}, {waiting(answer)}",
+        layer=layer,
+        likely=likely,
+        advice=advice,
+        transcript=transcript(answer),
+        refused=len(refused),
+        limit=kind,
+    )
 
 
 def _broke(gateway: Gateway, burst: Burst, answer: Exchange, seen: str, check: str) -> Verdict:
@@ -311,7 +331,8 @@ def _broke(gateway: Gateway, burst: Burst, answer: Exchange, seen: str, check: s
     afterwards = gateway.ask("Reply with only the word OK.", tokens=BURST_TOKENS)
     found = gateway.diagnose(answer, check)
     if not afterwards.ok:
-        likely = f"the gateway did not survive {burst.workers} at once: one alone ends in {afterwards.status_line!r} afterwards"
+        ended = f"one alone ends in {afterwards.status_line!r} afterwards"
+        likely = f"the gateway did not survive {burst.workers} at once: {ended}"
     else:
         part = f"{refused} of {len(burst.shots)}, not all: " if refused < len(burst.shots) else ""
         likely = part + (_partly(answer) or (found.likely if found else "answers without content"))
@@ -359,12 +380,12 @@ def _partly(answer: Exchange) -> str:
         return "one of several engines behind the balancer does not serve the model"
     if answer.fault in (Fault.RESET, Fault.CLOSED, Fault.REFUSED):
         return "a limit on connections (backlog, file descriptors, limit_conn) in the gateway or a balancer before it"
-    if answer.fault is Fault.SILENCE:
+    if answer.fault in (Fault.SILENCE, Fault.SLOW):
         return "requests queue behind too few slots and time out"
     return ""
 
 
-def _other_models(gateway: Gateway, shots: tuple[Shot, ...]) -> tuple[str, ...]:
+def _other_models(shots: tuple[Shot, ...]) -> tuple[str, ...]:
     names = sorted({str(shot.answer.json.get("model")) for shot in shots if shot.answer.json.get("model")})
     return (f"the answers name {len(names)} models: {', '.join(names[:4])}",) if len(names) > 1 else ()
 

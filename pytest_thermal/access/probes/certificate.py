@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pytest_thermal.access.gateway import Gateway
+from pytest_thermal.transport import Proxy
 
+LONGEST_HEAD_BYTES = 16384
 _PARTIAL_CHAIN = 0x80000
 _NO_CHECK_TIME = 0x200000
 """X509_V_FLAG_… of OpenSSL's x509_vfy.h."""
@@ -59,7 +63,7 @@ def tunnelled(gateway: Gateway) -> Iterator[socket.socket]:
     """A TCP connection to the gateway, through the proxy's CONNECT where one is in the way. Raises OSError."""
     with socket.create_connection(gateway.route.hop, timeout=gateway.connect_seconds) as sock:
         if gateway.route.proxy is not None:
-            _connect_through(sock, gateway)
+            _connect_through(sock, gateway, gateway.route.proxy)
         yield sock
 
 
@@ -87,31 +91,34 @@ def fetch_certificate(gateway: Gateway) -> Certificate | None:
         return None
 
 
-def _connect_through(sock: socket.socket, gateway: Gateway) -> None:
-    proxy = gateway.route.proxy
-    assert proxy is not None
-    if proxy.scheme not in ("http",):
-        raise OSError(f"TLS through a {proxy.scheme} proxy is not looked into")
-    target = f"{gateway.route.host}:{gateway.route.port}"
+def _connect_through(sock: socket.socket, gateway: Gateway, proxy: Proxy) -> None:
+    host = f"[{gateway.route.host}]" if ":" in gateway.route.host else gateway.route.host
+    target = f"{host}:{gateway.route.port}"
     head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
     parts = urlsplit(proxy.url)
     if parts.username:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         head += f"Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}\r\n"
     sock.sendall((head + "\r\n").encode())
+    give_up = time.monotonic() + gateway.connect_seconds
     answer = b""
-    while b"\r\n\r\n" not in answer and len(answer) < 65536:
-        chunk = sock.recv(4096)
-        if not chunk:
+    # A byte at a time: what follows the head belongs to the tunnel.
+    while not answer.endswith(b"\r\n\r\n") and len(answer) < LONGEST_HEAD_BYTES and time.monotonic() < give_up:
+        byte = sock.recv(1)
+        if not byte:
             break
-        answer += chunk
+        answer += byte
     line = answer.split(b"\r\n", 1)[0].decode("latin-1")
-    if " 200" not in line:
-        raise ProxyRefused(f"the proxy {proxy.shown} answered CONNECT {target} with {line or 'nothing'!r}")
+    if not re.match(r"HTTP/1\.\d 2\d\d", line):
+        raise ProxyRefusedError(line or "nothing")
 
 
-class ProxyRefused(OSError):
-    """The proxy on the way did not open a tunnel."""
+class ProxyRefusedError(OSError):
+    """The proxy on the way did not open a tunnel; ``answer`` is its status line."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(f"the proxy answered CONNECT with {answer!r}")
+        self.answer = answer
 
 
 def _date(text: str) -> datetime:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import difflib
 import socket
+import time
 from dataclasses import replace
-from datetime import timezone
-from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_thermal.access.gateway import Gateway
@@ -15,8 +14,11 @@ from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed
 from pytest_thermal.bench import describe_key
 from pytest_thermal.model import is_outside
 from pytest_thermal.transport import Exchange, Fault, exchange, unsendable
+from pytest_thermal.transport.dates import http_date
 
 CLOCK_SKEW_SECONDS = 60
+PATHS_SECONDS = 15.0
+"""For all other paths together."""
 BANNER_SECONDS = 1.0
 COMMON_PREFIXES = ("", "/api", "/openai", "/llm", "/gateway", "/gw", "/ai")
 
@@ -127,8 +129,10 @@ def _unsendable(gateway: Gateway) -> str | None:
 
 
 def _with_banner(gateway: Gateway, answer: Exchange) -> Exchange:
-    """The exchange, but told as "not HTTP" where the port greets whoever connects, as SSH, SMTP or a database does:
-    such a service closes on our request before its greeting is read."""
+    """The exchange, but told as "not HTTP" where the port greets whoever connects, as SSH, SMTP or a database does.
+
+    Such a service closes on our request before its greeting is read.
+    """
     if answer.fault not in (Fault.CLOSED, Fault.RESET) or gateway.route.uses_tls or gateway.route.proxy:
         return answer
     try:
@@ -152,13 +156,16 @@ def _good(gateway: Gateway, how: str, answer: Exchange) -> Verdict:
 
 
 def _open_to_all(gateway: Gateway, answer: Exchange) -> bool:
-    """Whether the model list says nothing about the key."""
+    """Whether the model list says nothing about the key: it comes without one too, or it failed just then."""
     if gateway.domain.key is None:
         return True
-    bare = gateway.models_without_key if answer is gateway.models else exchange(
-        gateway.client, "GET", answer.url, auth=None, read_seconds=gateway.answer_seconds
+    bare = (
+        gateway.models_without_key
+        if answer is gateway.models
+        else exchange(gateway.client, "GET", answer.url, auth=None, read_seconds=gateway.answer_seconds)
     )
-    return bare.ok
+    refused = gateway.diagnose(bare, "models")
+    return bare.fault is not None or bare.status in (408, 429, 502, 503, 504) or refused is None
 
 
 def _key_by_chat(gateway: Gateway, listing: Exchange) -> Verdict:
@@ -206,16 +213,22 @@ def _candidates(base_url: str) -> list[str]:
 
 
 def _answering_elsewhere(gateway: Gateway) -> Exchange | None:
-    """The first answer at another path that knows of models: a list, or a refusal of the key. Remembered."""
+    """The answer at another path that knows of models: a list, or else a refusal of the key. Remembered."""
+    give_up = time.monotonic() + PATHS_SECONDS
+    refusals = []
     for base in _candidates(gateway.domain.base_url):
         if base not in gateway.paths_tried:
+            if time.monotonic() > give_up:
+                break
             gateway.paths_tried[base] = exchange(
                 gateway.client, "GET", base + "/models", read_seconds=gateway.answer_seconds
             )
         answer = gateway.paths_tried[base]
-        if (answer.ok and model_ids(answer.json)) or (answer.status == 401 and not answer.is_html):
+        if answer.ok and model_ids(answer.json):
             return answer
-    return None
+        if answer.status == 401 and not answer.is_html:
+            refusals.append(answer)
+    return refusals[0] if refusals else None
 
 
 def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
@@ -253,12 +266,9 @@ def _some(names: list[str]) -> str:
 
 def _clock_warning(answer: Exchange) -> tuple[str, ...]:
     """The gateway's clock against ours, from its Date header: a skew breaks certificates, tokens and comparisons."""
-    try:
-        theirs = parsedate_to_datetime(answer.headers.get("date", ""))
-    except ValueError:
+    theirs = http_date(answer.headers.get("date", ""))
+    if theirs is None:
         return ()
-    if theirs.tzinfo is None:
-        theirs = theirs.replace(tzinfo=timezone.utc)
     skew = theirs.timestamp() - (answer.started_unix_seconds + answer.latency_seconds)
     if abs(skew) < CLOCK_SKEW_SECONDS:
         return ()

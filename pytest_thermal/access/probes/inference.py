@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -18,7 +19,7 @@ from pytest_thermal.access.reading import (
     usage_in,
 )
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
-from pytest_thermal.transport import Exchange, Fault, StreamExchange
+from pytest_thermal.transport import Exchange, Fault, StreamEvent, StreamExchange
 
 BUFFERED_FROM_SECONDS = 0.5
 BUFFERED_SPAN_SECONDS = 0.001
@@ -35,9 +36,11 @@ def chat_usage(gateway: Gateway) -> Verdict:
     usage = usage_in(gateway.chat.json)
     proof = transcript(gateway.chat)
     if usage is None or usage.missing:
-        gone = "usage" if usage is None else ", ".join(usage.missing)
+        raw = quote(str(gateway.chat.json.get("usage")))
         return failed(
-            f"the answer has no {gone}",
+            "the answer has no usage"
+            if usage is None
+            else f"its usage has no whole number for {', '.join(usage.missing)}: {raw}",
             likely="the engine or the gateway leaves token counts out: quotas and throughput cannot be checked",
             advice="switch usage on in the gateway (include_usage, track_usage …), or update the engine",
             transcript=proof,
@@ -45,7 +48,7 @@ def chat_usage(gateway: Gateway) -> Verdict:
     if not usage.adds_up:
         return failed(
             f"usage does not add up: {usage}",
-            likely="the gateway counts with another tokenizer than the engine, or counts hidden tokens in one place only",
+            likely="the gateway counts with another tokenizer than the engine, or hidden tokens in one place only",
             advice="compare with the engine's own /v1/chat/completions; report it to the gateway's maker",
             transcript=proof,
         )
@@ -107,14 +110,15 @@ def stream(gateway: Gateway) -> Verdict:
             warnings=("time to first token was not measured: the stream's tokens carried no text",),
         )
     first = parts[0][0]
-    gaps = [later[0] - sooner[0] for sooner, later in zip(parts, parts[1:], strict=False)]
+    gaps = [later - sooner for (sooner, _), (later, _) in itertools.pairwise(parts)]
     warnings: tuple[str, ...] = ()
     total = answer.latency_seconds
     if len(parts) > 2 and first >= BUFFERED_FROM_SECONDS and parts[-1][0] - first < BUFFERED_SPAN_SECONDS:
-        warnings = (
+        buffered = (
             f"all {len(parts)} chunks came at once after {first:.2f} s: something on the way buffers the"
-            " stream (nginx: proxy_buffering off), and times to first token are not the engine's",
+            " stream (nginx: proxy_buffering off), and times to first token are not the engine's"
         )
+        warnings = (buffered,)
     return passed(
         f"first token after {first * 1000:.0f} ms, {len(parts)} chunks in {total * 1000:.0f} ms",
         warnings=warnings,
@@ -142,7 +146,7 @@ def stream_usage(gateway: Gateway) -> Verdict:
     if not counted:
         return failed(
             "no usage in the stream, though include_usage was asked for",
-            likely="the engine or a gateway between does not know stream_options: streamed load counts chunks, not tokens",
+            likely="the engine or a gateway between does not know stream_options: load then counts chunks, not tokens",
             advice="update the engine or gateway, or run the load with stream = false",
             transcript=transcript(gateway.stream.exchange),
         )
@@ -190,8 +194,10 @@ def _chat_verdict(gateway: Gateway, answer: Exchange, model: str | None) -> Verd
 
 
 def completion_trouble(data: Any) -> str | None:
-    """Why ``data`` is no chat completion; None when it is one. Empty content is fine: reasoning models spend
-    all of ``max_tokens`` before they speak."""
+    """Why ``data`` is no chat completion; None when it is one.
+
+    Empty content is fine: reasoning models spend all of ``max_tokens`` before they speak.
+    """
     if not isinstance(data, dict):
         return "the body is no JSON object"
     choices = choices_in(data)
@@ -231,9 +237,19 @@ def _model_verdict(gateway: Gateway, answer: Exchange, asked: str | None) -> Ver
 
 
 def same_model(asked: str, answered: str) -> bool:
-    """Whether two names mean one model: provider prefixes, case, and a trailing date or version do not count."""
+    """Whether two names mean one model: provider prefixes, case, and a trailing date or revision do not count."""
     short, long = sorted((_plain(asked), _plain(answered)), key=len)
-    return long == short or bool(re.fullmatch(re.escape(short) + r"[-_@:.](\d[\w.-]*|latest|preview)", long))
+    rest = long.removeprefix(short)
+    return long == short or (rest != long and bool(_REVISION.fullmatch(rest)))
+
+
+_REVISION = re.compile(
+    r"([-_@:](preview|exp|beta))?"
+    r"([-_@:](\d{4}[-_.]?\d\d[-_.]?\d\d|\d\d[-_.]\d\d([-_.]\d{4})?|\d{6}|\d{3,4}|v\d+(:\d+)?|latest|default))?"
+    r"([-_@:](preview|exp|beta))?"
+)
+"""What may follow a model's name without making it another: a date, a revision of three or four digits, a tag. Not a
+size (``-8b``), a context (``-32k``), a kind (``-mini``), nor a next version (``.1``)."""
 
 
 def _plain(model: str) -> str:
@@ -268,7 +284,7 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
     so_far = f"after {len(parts)} chunks and {answer.latency_seconds:.2f} s"
     logs = "the logs of the gateway and the engine at this minute; read timeouts of every proxy between"
     mid_error = next(
-        (event.json["error"] for event in streamed.events if isinstance(event.json, dict) and event.json.get("error")),
+        (found for found in map(_error_in, streamed.events) if found),
         None,
     )
     if mid_error is not None:
@@ -279,7 +295,7 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
             advice=logs,
             transcript=proof,
         )
-    if answer.fault is Fault.SILENCE and answer.status is not None:
+    if answer.fault in (Fault.SILENCE, Fault.SLOW) and answer.status is not None:
         return failed(
             f"the stream stalled {so_far}: {answer.fault_text}",
             likely="the engine hangs in mid-answer: preempted, out of memory for its cache, or a card that stopped",
@@ -315,6 +331,14 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
     if not parts and not _counted(streamed):
         return _no_token(answer, proof)
     return None
+
+
+def _error_in(event: StreamEvent) -> Any:
+    """The error that an event tells, in its data or by its kind; None where it tells none."""
+    data = event.json
+    if isinstance(data, dict) and data.get("error"):
+        return data["error"]
+    return (data or event.data) if event.kind == "error" else None
 
 
 def _counted(streamed: StreamExchange) -> bool:

@@ -8,13 +8,20 @@ import ssl
 import time
 from datetime import datetime, timezone
 
+from pytest_thermal.access.faults import proxy_refused
 from pytest_thermal.access.gateway import Gateway
-from pytest_thermal.access.probes.certificate import Certificate, fetch_certificate, tunnelled
+from pytest_thermal.access.probes.certificate import (
+    Certificate,
+    ProxyRefusedError,
+    fetch_certificate,
+    tunnelled,
+)
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.transport import tls_context
 from pytest_thermal.transport.exchange import read_fault
 from pytest_thermal.transport.route import is_address
 
+SLOW_NAME_SECONDS = 2.0
 LIFETIME_DAYS = 21
 """Certificates are commonly renewed 30 days before their end: one with fewer than 21 left was not renewed."""
 
@@ -32,12 +39,12 @@ def name(gateway: Gateway) -> Verdict:
         return _unresolved(gateway, host, error)
     addresses = sorted({str(entry[4][0]) for entry in found})
     took = time.perf_counter() - begin
-    warnings = () if took < 2 else (f"resolving {host} took {took:.1f} s: a name server on this machine's list is dead",)
+    slow = f"resolving {host} took {took:.1f} s: a name server on this machine's list is dead"
     return passed(
         f"{host} is {', '.join(addresses[:4])}",
         addresses=", ".join(addresses),
         resolve_ms=round(took * 1000, 1),
-        warnings=warnings,
+        warnings=(slow,) if took >= SLOW_NAME_SECONDS else (),
     )
 
 
@@ -76,6 +83,11 @@ def tls(gateway: Gateway) -> Verdict:
             f"the address of the gateway is {gateway.route.origin}: no TLS is spoken, and the key travels in clear"
         )
     host = gateway.route.host
+    proxy = gateway.route.proxy
+    if proxy is not None and proxy.scheme != "http":
+        return skipped(
+            f"a tunnel through {proxy.shown} is not looked into; the certificate is still verified with each request"
+        )
     begin = time.perf_counter()
     try:
         context = tls_context(gateway.environ)
@@ -89,6 +101,9 @@ def tls(gateway: Gateway) -> Verdict:
         with tunnelled(gateway) as sock, context.wrap_socket(sock, server_hostname=host) as secure:
             certificate = Certificate.of(secure)
             version = secure.version()
+    except ProxyRefusedError as error:
+        found = proxy_refused(error.answer, gateway.route)
+        return failed(found.seen, layer=found.layer, likely=found.likely, advice=found.advice)
     except ssl.SSLError as error:
         return _handshake_failed(gateway, error)
     except OSError as error:
@@ -155,7 +170,8 @@ def _unconnected(gateway: Gateway, errors: list[tuple[str, OSError]]) -> Verdict
         advice = f"ping {address}; nc -vz -w 5 {address} {port} from here and from the gateway's own network"
     elif any(e.errno == errno.ECONNREFUSED for _, e in errors):
         likely = "the host is up, but nothing listens on that port: the gateway is not running, or the port is wrong"
-        advice = f"ss -ltnp | grep {port} on {host}; check the port in {'the proxy address' if gateway.route.proxy else 'base_url'}"
+        where = "the proxy's address" if gateway.route.proxy else "base_url"
+        advice = f"ss -ltnp | grep {port} on {host}; check the port in {where}"
     elif any(e.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EINVAL) for _, e in errors):
         likely = "this machine has no route to that network, or the host is down"
         advice = f"ip route get {address}; is the VPN or the management network up?"
@@ -204,7 +220,7 @@ def _handshake_failed(gateway: Gateway, error: ssl.SSLError) -> Verdict:
         names = certificate.names_text if certificate else "other names"
         return failed(
             f"{named} is for {names}, not for {host}",
-            likely="the address uses a name or IP address that the certificate does not cover, or another server answers",
+            likely="the certificate does not cover the name or IP address in base_url, or another server answers",
             advice="put one of the certificate's names into base_url, or have it issued again with this one",
         )
     if code in (_SELF_SIGNED, _SELF_SIGNED_CHAIN, _NO_ISSUER, _NO_LEAF_ISSUER):
@@ -219,9 +235,14 @@ def _handshake_failed(gateway: Gateway, error: ssl.SSLError) -> Verdict:
     return _protocol_failed(gateway, error)
 
 
+_NOT_TLS = (
+    "WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE",
+)  # fmt: skip
+
+
 def _protocol_failed(gateway: Gateway, error: ssl.SSLError) -> Verdict:
     reason = error.reason or str(error)
-    if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"):
+    if reason in _NOT_TLS:
         return failed(
             f"port {gateway.route.port} of {gateway.route.host} does not speak TLS ({reason})",
             likely="it is plain HTTP",
