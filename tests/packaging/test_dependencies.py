@@ -26,6 +26,7 @@ DISTRIBUTION_OF = {
     "pytest_timeout": "pytest-timeout",
     "pydantic_core": "pydantic",
     "anyio": "httpx",
+    "httpcore": "httpx",
 }
 """Where the name differs, or comes with a declared one."""
 
