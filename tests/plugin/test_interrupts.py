@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,36 @@ import pytest
 from tests.plugin.plugin_runs import SUITE, write_bench
 
 
-@pytest.fixture
-def silent_gateway() -> socket.socket:
+class SilentGateway:
     """Accepts and never answers: a suite that asks it waits until it is stopped."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(64)
-    return listener
+
+    def __init__(self) -> None:
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen(64)
+        self._listener.settimeout(60)
+        self._held: list[socket.socket] = []
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+
+    def hold(self, connections: int) -> None:
+        """Wait for so many connections and keep them open."""
+        for _ in range(connections):
+            self._held.append(self._listener.accept()[0])
+
+    def close(self) -> None:
+        for held in (*self._held, self._listener):
+            held.close()
 
 
-def start_waiting(folder: Path, listener: socket.socket, *arguments: str) -> subprocess.Popen[str]:
-    port = listener.getsockname()[1]
-    write_bench(folder / "bench", api_endpoint=f"http://127.0.0.1:{port}/v1")
+@pytest.fixture
+def silent_gateway() -> Iterator[SilentGateway]:
+    gateway = SilentGateway()
+    yield gateway
+    gateway.close()
+
+
+def start_waiting(folder: Path, gateway: SilentGateway, *arguments: str) -> subprocess.Popen[str]:
+    write_bench(folder / "bench", api_endpoint=gateway.url)
     # A background shell ignores Ctrl-C, and children inherit that.
     start = (
         "import signal, sys, pytest; signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(pytest.main())"
@@ -40,15 +59,13 @@ def start_waiting(folder: Path, listener: socket.socket, *arguments: str) -> sub
         text=True,
         start_new_session=True,
     )
-    listener.settimeout(60)
-    listener.accept()  # the connection check
-    listener.accept()  # the http check: its request is never answered
+    gateway.hold(2)  # the connection check, and the http check whose request is never answered
     return process
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n", "2")], ids=["alone", "xdist"])
 def test_ctrl_c_ends_the_run_with_its_summary(
-    tmp_path: Path, silent_gateway: socket.socket, arguments: tuple[str, ...]
+    tmp_path: Path, silent_gateway: SilentGateway, arguments: tuple[str, ...]
 ) -> None:
     process = start_waiting(tmp_path, silent_gateway, *arguments)
     os.killpg(process.pid, signal.SIGINT)
@@ -58,7 +75,7 @@ def test_ctrl_c_ends_the_run_with_its_summary(
     assert "INTERNALERROR" not in output
 
 
-def test_kill_leaves_no_process(tmp_path: Path, silent_gateway: socket.socket) -> None:
+def test_kill_leaves_no_process(tmp_path: Path, silent_gateway: SilentGateway) -> None:
     process = start_waiting(tmp_path, silent_gateway)
     process.kill()
     process.communicate(timeout=60)
