@@ -18,7 +18,7 @@ READY          := $(VENV)/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test lint real report clean
+.PHONY: help demo test lint real report bench clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -42,6 +42,9 @@ real: $(READY) ## the access gate against real servers, installed into .real/ (m
 
 report: $(READY) $(ALLURE) ## the newest run's Allure report as one page
 	@$(BIN)/python -m pytest_thermal.reporting.allure_report --results "$(RESULTS)" --allure $(ALLURE_PREFIX)
+
+bench: $(READY) ## what start-up costs, as ratios (a minute)
+	$(BIN)/python benchmarks/startup.py $(ARGS)
 
 clean: ## remove what make installed and the caches; reports/ stays
 	rm -rf $(VENV) $(ALLURE_PREFIX) .real .mypy_cache .pytest_cache .ruff_cache build dist

@@ -5,6 +5,8 @@ Nothing heavy is imported here: every pytest run on a machine where the plugin i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pytest_thermal.plugin.fixtures_access import access, api, async_api, domain, pytest_generate_tests
 from pytest_thermal.plugin.fixtures_bench import bench
 from pytest_thermal.plugin.hooks import (
@@ -18,7 +20,9 @@ from pytest_thermal.plugin.hooks import (
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
-from pytest_thermal.plugin.session import Access
+
+if TYPE_CHECKING:
+    from pytest_thermal.plugin.session import Access
 
 __all__ = [
     "Access",
@@ -38,3 +42,12 @@ __all__ = [
     "pytest_sessionfinish",
     "pytest_terminal_summary",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Access`, the type of the fixture, when a suite asks for it."""
+    if name == "Access":
+        from pytest_thermal.plugin.session import Access
+
+        return Access
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

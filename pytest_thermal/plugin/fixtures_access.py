@@ -9,12 +9,12 @@ import pytest
 
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.keys import BENCH_ERROR
-from pytest_thermal.plugin.session import Access, access_session
 
 if TYPE_CHECKING:
     import httpx
 
     from pytest_thermal.bench import Bench, Domain
+    from pytest_thermal.plugin.session import Access
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -39,6 +39,8 @@ def domain(request: pytest.FixtureRequest, bench: Bench) -> Domain:
 @pytest.fixture
 def access(request: pytest.FixtureRequest, domain: Domain) -> Access:
     """The access checks of a domain: `access.require("chat")` ends the test as that check ended."""
+    from pytest_thermal.plugin.session import Access, access_session
+
     return Access(access_session(request.config), request.node, domain.name)
 
 

@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, text in options.MARKERS:
         config.addinivalue_line("markers", f"{name}: {text}")
     config.stash[ENDINGS] = []
-    if config.pluginmanager.hasplugin("xdist"):
+    if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
         from pytest_thermal.plugin.xdist import XdistBridge
 
         config.pluginmanager.register(XdistBridge(config), "thermal-xdist")
