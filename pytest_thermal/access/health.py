@@ -81,6 +81,8 @@ class HealthMonitor:
         if not answer.ok or answer.is_html:
             page = " with an HTML page" if answer.is_html and answer.ok else ""
             seen = self._redactor.text(f"{answer.status_line}{page} from {answer.line}")
+        if seen is not None and self._stop.is_set():
+            return  # it was cut short by our own end
         with self._lock:
             self._polls += 1
             self._healthy += seen is None

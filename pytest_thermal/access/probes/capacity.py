@@ -283,8 +283,9 @@ def _levels(gateway: Gateway) -> list[Burst]:
     def measure() -> list[Burst]:
         found: list[Burst] = []
         for level in gateway.plan.parallel_levels:
-            found.append(fire(gateway, requests=level, workers=level))
-            if found[-1].refused:
+            burst = fire(gateway, requests=level, workers=level)
+            found.append(burst)
+            if burst.refused or burst.latencies_seconds[-1] * 1000 > gateway.bench.scheduler.timeout_ms:
                 break
         return found
 
