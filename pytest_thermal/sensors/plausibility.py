@@ -80,6 +80,7 @@ class Checked:
     """A source whose readings are plausible or missing, one for each sensor, whatever the source itself does."""
 
     def __init__(self, source: Source, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = source.name
         self._source = source
         self._clock = clock
         self._sensors: tuple[Sensor, ...] = ()
@@ -87,11 +88,6 @@ class Checked:
         """By sensor: the last plausible temperature in °C, and when it was read."""
         self._held: dict[str, float] = {}
         """By sensor: a temperature that jumped and waits for the next to confirm it."""
-
-    @property
-    def name(self) -> str:
-        """The source's name."""
-        return self._source.name
 
     def probe(self) -> Availability:
         """As the source says; one that raises is not available."""

@@ -78,5 +78,7 @@ class SourceSpec:
     options: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
     fallback_for: str = ""
     """Name of the source it stands in for: used only where that one is not available."""
+    without: tuple[str, ...] = ()
+    """Sensors of it that another source gives already."""
     least_period_seconds: float = 0.0
     """Asking more often costs more than it tells, or heats what is measured."""

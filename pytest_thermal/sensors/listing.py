@@ -1,0 +1,114 @@
+"""The list behind ``pytest --sensors``: every sensor with a live reading, or why there is none."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Sequence
+
+from pytest_thermal.model import Reading, Sensor, Unit
+from pytest_thermal.sensors.registry import Discovery, Found
+
+Row = dict[str, str | float | None]
+
+_SHOWN_UNITS = {
+    Unit.CELSIUS: "°C",
+    Unit.KELVIN_MARGIN: "K left",
+    Unit.WATTS: "W",
+    Unit.RPM: "RPM",
+    Unit.PERCENT: "%",
+    Unit.MEGAHERTZ: "MHz",
+    Unit.VOLTS: "V",
+    Unit.AMPERES: "A",
+    Unit.LITERS_PER_MINUTE: "l/min",
+    Unit.PASCALS: "Pa",
+    Unit.MILLISECONDS: "ms",
+    Unit.BYTES: "B",
+}
+_WIDEST = 56
+"""Columns for an id; a longer one pushes its own line aside and not the whole table."""
+
+
+def rows(discovery: Discovery) -> list[Row]:
+    """One row a sensor: ``sensor, value, unit, source, device, reason``.
+
+    ``value`` is None where there is none, and ``reason`` says why. A source of which nothing is known but why it cannot
+    be used is a row without ``sensor``.
+    """
+    result: list[Row] = []
+    for one in discovery.found:
+        result += [_row(sensor, one.readings.get(sensor.id), one) for sensor in one.sensors]
+        result += [_row(absent.sensor, absent.reading, one) for absent in one.absent]
+        if not one.sensors and not one.absent:
+            reason = one.availability.reason
+            result.append(
+                {
+                    "sensor": None,
+                    "value": None,
+                    "unit": None,
+                    "source": one.spec.name,
+                    "device": None,
+                    "reason": reason,
+                }
+            )
+    return result
+
+
+def as_json(discovery: Discovery) -> str:
+    """The rows as one JSON list."""
+    return json.dumps(rows(discovery), ensure_ascii=False, indent=1)
+
+
+def table(discovery: Discovery) -> str:
+    """The rows for a person: a heading a source, a line a sensor, and at the end what could not be used."""
+    lines: list[str] = []
+    for one in discovery.found:
+        shown = [
+            *(_row(sensor, one.readings.get(sensor.id), one) for sensor in one.sensors),
+            *(_row(absent.sensor, absent.reading, one) for absent in one.absent),
+        ]
+        state = "" if one.availability.ok else "not available"
+        heading = ": ".join(filter(None, (one.spec.name, state, one.availability.reason)))
+        lines.append(heading)
+        lines += _lines(shown)
+    count = len(discovery.sensors)
+    lines.append("")
+    lines.append(f"{count} sensor{'' if count == 1 else 's'} of {len(discovery.specs)} sources")
+    return "\n".join(lines)
+
+
+def _row(sensor: Sensor, reading: Reading | None, one: Found) -> Row:
+    if reading is None:
+        value, reason = None, "no reading yet"
+    elif reading.value is None:
+        value, reason = None, ": ".join(filter(None, (str(reading.missing), reading.detail)))
+    else:
+        value, reason = reading.value, ""
+    return {
+        "sensor": sensor.id,
+        "value": value,
+        "unit": str(sensor.unit),
+        "source": one.spec.name,
+        "device": sensor.device,
+        "reason": reason,
+    }
+
+
+def _lines(shown: Sequence[Row]) -> list[str]:
+    width = min(_WIDEST, max((len(str(row["sensor"])) for row in shown), default=0))
+    return [f"  {_padded(str(row['sensor']), width)}  {_told(row)}" for row in shown]
+
+
+def _told(row: Row) -> str:
+    value, unit = row["value"], row["unit"]
+    if not isinstance(value, float | int):
+        return f"–  {row['reason']}"
+    if unit == Unit.BITS:
+        return f"{int(value):#x}"
+    return f"{value:.6g} {_SHOWN_UNITS.get(Unit(str(unit)), '')}".rstrip()
+
+
+def _padded(text: str, width: int) -> str:
+    """Padded by what a terminal shows: labels may be in Chinese, whose characters take two columns."""
+    shown = sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
+    return text + " " * max(0, width - shown)

@@ -1,0 +1,87 @@
+"""From a source's description to the source, in whichever process it is wanted."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+
+from pytest_thermal.model import Reading, Sensor
+from pytest_thermal.sensors.plausibility import Checked
+from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
+
+
+class SpecError(ValueError):
+    """A source description that leads nowhere. The text is for whoever wrote it."""
+
+
+def open_source(spec: SourceSpec) -> Source:
+    """The source, its readings checked for plausibility and without the sensors that others give.
+
+    Raises:
+        SpecError: The factory cannot be imported or called with these options, or what it made is no source.
+    """
+    factory = _factory(spec)
+    try:
+        inspect.signature(factory).bind(**spec.options)
+    except TypeError as error:
+        raise SpecError(
+            f"source {spec.name}: {spec.factory} does not take the options {sorted(spec.options)}\nlikely: {error}\n"
+            "try: name them as the callable's parameters are named"
+        ) from error
+    except ValueError:
+        # A callable without a signature, such as one written in C, says by itself what it does not take.
+        pass
+    made = factory(**spec.options)
+    if not isinstance(made, Source):
+        raise SpecError(
+            f"source {spec.name}: {spec.factory} made a {type(made).__name__}, which is no source\n"
+            "likely: one of name, probe, sensors, read and close is missing\ntry: pytest_thermal.sensors.Source says what"
+        )
+    checked = Checked(made)
+    return Without(checked, spec.without) if spec.without else checked
+
+
+class Without:
+    """A source, some of its sensors left out."""
+
+    def __init__(self, source: Source, ids: Sequence[str]) -> None:
+        self.name = source.name
+        self._source = source
+        self._ids = frozenset(ids)
+
+    def probe(self) -> Availability:
+        """As the source says."""
+        return self._source.probe()
+
+    def sensors(self) -> Sequence[Sensor]:
+        """Those that are left."""
+        return [sensor for sensor in self._source.sensors() if sensor.id not in self._ids]
+
+    def absent(self) -> Sequence[Absent]:
+        """As the source says, where it does."""
+        return self._source.absent() if isinstance(self._source, TellsAbsent) else ()
+
+    def read(self) -> Sequence[Reading]:
+        """One reading of each that is left."""
+        return [reading for reading in self._source.read() if reading.sensor_id not in self._ids]
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()
+
+
+def _factory(spec: SourceSpec) -> Callable[..., object]:
+    module, _, attribute = spec.factory.partition(":")
+    try:
+        found: object = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SpecError(
+            f"source {spec.name}: its factory {spec.factory!r} cannot be imported\nlikely: {error}\n"
+            'try: "package.module:callable", importable by a process of its own'
+        ) from error
+    if not callable(found):
+        raise SpecError(f"source {spec.name}: {spec.factory} is a {type(found).__name__}, which cannot be called")
+    return found

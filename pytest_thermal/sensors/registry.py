@@ -1,0 +1,213 @@
+"""What this machine offers: every described source tried, each in a thread of its own with a deadline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pytest_thermal.model import Missing, Reading, Sensor
+from pytest_thermal.sensors.opening import SpecError, open_source
+from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+DISCOVERY_SECONDS = 90.0
+"""For one source to say what it has: a tool may have to wake its devices first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What became of one source."""
+
+    spec: SourceSpec
+    """As given; with what others give already, where that is so."""
+    availability: Availability
+    sensors: tuple[Sensor, ...] = ()
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """By sensor: the first reading."""
+    absent: tuple[Absent, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discovery:
+    """What this machine offers."""
+
+    found: tuple[Found, ...]
+
+    @property
+    def specs(self) -> tuple[SourceSpec, ...]:
+        """The sources worth recording, for :func:`~pytest_thermal.sensors.open_source` in any process."""
+        return tuple(one.spec for one in self.found if one.sensors)
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Every sensor, each once, by source."""
+        return tuple(sensor for one in self.found for sensor in one.sensors)
+
+
+def discover(specs: Iterable[SourceSpec], *, seconds: float = DISCOVERY_SECONDS) -> Discovery:
+    """Try every source once, all at the same time.
+
+    A fallback is tried only where what it stands in for is not available. Of sensors with one id the first source's
+    counts. A source that does not answer in ``seconds`` is not available; its thread is left behind.
+
+    Raises:
+        SpecError: Two sources have one name, or a description leads nowhere.
+    """
+    wanted = list(specs)
+    _names_once(wanted)
+    by_name: dict[str, Found] = {}
+    for fallback in (False, True):
+        due = [
+            spec
+            for spec in wanted
+            if bool(spec.fallback_for) is fallback
+            and not (spec.fallback_for in by_name and by_name[spec.fallback_for].availability.ok)
+        ]
+        for spec, found in zip(due, _tried(due, seconds), strict=True):
+            by_name[spec.name] = found
+    return Discovery(found=tuple(_first_only([by_name[spec.name] for spec in wanted if spec.name in by_name])))
+
+
+class SensorSet:
+    """Every sensor of some sources, read in this thread. A context manager that closes them."""
+
+    def __init__(self, specs: Iterable[SourceSpec]) -> None:
+        self._sources: list[Source] = []
+        self._sensors: list[Sensor] = []
+        try:
+            for spec in specs:
+                source = open_source(spec)
+                self._sources.append(source)
+                self._sensors += source.sensors()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Every sensor, by source."""
+        return tuple(self._sensors)
+
+    def read(self) -> dict[str, Reading]:
+        """One reading of each, by the sensor's id."""
+        return {reading.sensor_id: reading for source in self._sources for reading in source.read()}
+
+    def close(self) -> None:
+        """Close the sources."""
+        for source in self._sources:
+            source.close()
+        self._sources = []
+
+
+def _names_once(specs: Sequence[SourceSpec]) -> None:
+    owners: dict[str, SourceSpec] = {}
+    for spec in specs:
+        other = owners.setdefault(spec.name, spec)
+        if other is not spec:
+            raise SpecError(
+                f"two sources are called {spec.name!r}: {other.factory} and {spec.factory}\n"
+                "likely: a plugin brings one that is there already\ntry: give it another name"
+            )
+
+
+def _tried(specs: Sequence[SourceSpec], seconds: float) -> list[Found]:
+    trials = [_Trial(spec) for spec in specs]
+    for trial in trials:
+        trial.start()
+    return [trial.outcome(seconds) for trial in trials]
+
+
+class _Trial(threading.Thread):
+    """One source, made, asked and closed by one thread; nobody waits for it longer than agreed."""
+
+    def __init__(self, spec: SourceSpec) -> None:
+        super().__init__(name=f"thermal-discover-{spec.name}", daemon=True)
+        self._spec = spec
+        self._found: Found | None = None
+        self._error: SpecError | None = None
+
+    def run(self) -> None:
+        try:
+            source = open_source(self._spec)
+        except SpecError as error:
+            self._error = error
+            return
+        except Exception as error:  # noqa: BLE001 - whoever wrote the source, the others go on
+            self._found = _unavailable(self._spec, f"making it raised {type(error).__name__}: {error}")
+            return
+        try:
+            self._found = _ask(self._spec, source)
+        except Exception as error:  # noqa: BLE001 - whoever wrote the source, the others go on
+            self._found = _unavailable(self._spec, f"asking for its sensors raised {type(error).__name__}: {error}")
+        finally:
+            source.close()
+
+    def outcome(self, seconds: float) -> Found:
+        self.join(seconds)
+        if self._error is not None:
+            raise self._error
+        return self._found or _unavailable(self._spec, f"gave no answer in {seconds:g} s")
+
+
+def _ask(spec: SourceSpec, source: Source) -> Found:
+    availability = source.probe()
+    absent = tuple(source.absent()) if isinstance(source, TellsAbsent) else ()
+    if not availability.ok:
+        return Found(spec=spec, availability=availability, absent=absent)
+    sensors = tuple(source.sensors())
+    if not sensors:
+        return Found(spec=spec, availability=Availability(ok=False, reason="it has no sensor"), absent=absent)
+    readings = {reading.sensor_id: reading for reading in source.read()}
+    return Found(spec=spec, availability=availability, sensors=sensors, readings=readings, absent=absent)
+
+
+def _unavailable(spec: SourceSpec, reason: str) -> Found:
+    return Found(spec=spec, availability=Availability(ok=False, reason=reason))
+
+
+def _first_only(found: Sequence[Found]) -> list[Found]:
+    """Of several sensors of one id the first; the source of another says who has it."""
+    owners: dict[str, str] = {}
+    result = []
+    for one in found:
+        taken = tuple(sensor.id for sensor in one.sensors if sensor.id in owners)
+        for sensor in one.sensors:
+            owners.setdefault(sensor.id, one.spec.name)
+        if not taken:
+            result.append(one)
+            continue
+        gone = [
+            Absent(
+                sensor=sensor,
+                reading=Reading(
+                    sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=f"{owners[sensor.id]} gives it already"
+                ),
+            )
+            for sensor in one.sensors
+            if sensor.id in taken
+        ]
+        left = tuple(sensor for sensor in one.sensors if sensor.id not in taken)
+        verdict = one.availability if left else Availability(ok=False, reason="others give all of its sensors already")
+        result.append(
+            replace(
+                one,
+                spec=replace(one.spec, without=tuple(sorted({*one.spec.without, *taken}))),
+                availability=verdict,
+                sensors=left,
+                absent=(*one.absent, *gone),
+            )
+        )
+    return result

@@ -1,0 +1,185 @@
+"""Asking a tool: which of its ways works here, once; then the same way again, for every reading."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_thermal.model import Missing
+from pytest_thermal.sensors.tools.answer import Answer, Problem, Row
+from pytest_thermal.sensors.tools.command import Command, Ran
+from pytest_thermal.sensors.tools.devices import folded, telling
+from pytest_thermal.sensors.tools.tool import Query, Tool
+
+_MOST_ADAPTIONS = 25
+"""An old driver may not know this many fields, each found out by a call of its own."""
+_LEAST_SECONDS = 0.1
+"""Left for the last calls of a round whose time is up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A way to ask, and whose fields the answer has."""
+
+    tool: Tool
+    query: Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a round of calls gave."""
+
+    rows: tuple[Row, ...]
+    problem: Problem | None
+    """Why rows are lacking, where the tool or its end says so."""
+    hung: bool = False
+
+
+class Asker:
+    """One tool's ways, one of which works."""
+
+    def __init__(
+        self, command: Command, ways: Sequence[Way], *, only: frozenset[str], deadline_seconds: float | None
+    ) -> None:
+        self._command = command
+        self._ways = tuple(ways)
+        self._only = only
+        self._deadline_seconds = deadline_seconds
+        self._arguments: tuple[str, ...] = ()
+        self._roster: tuple[Row, ...] = ()
+        self.way: Way | None = None
+        self.lost: dict[str, Problem] = {}
+        """By identity: devices that the tool cannot be asked about, and that hide the others."""
+
+    def start(self) -> Asked:
+        """Find the first way that gives rows; without one, the most telling of their problems."""
+        outputs: dict[tuple[str, ...], tuple[Ran, Answer]] = {}
+        told: list[Asked] = []
+        for way in self._ways:
+            self._arguments = way.query.arguments
+            asked = self._first(way, outputs)
+            if asked.rows:
+                self.way = way
+                return asked
+            told.append(asked)
+            if asked.hung:
+                break
+        with_words = [one for one in told if one.problem and one.problem.missing is not Missing.NOT_UNDERSTOOD]
+        return (with_words or told or [Asked(rows=(), problem=None)])[0]
+
+    def again(self, known: Sequence[str]) -> Asked:
+        """Ask the way that works. ``known`` are the identities of the devices, the best of each."""
+        if self.way is None:
+            return Asked(rows=(), problem=None)
+        seconds = self._deadline_seconds or self.way.tool.deadline_seconds
+        if self.way.tool.roster:
+            return self._round(self.way, seconds)
+        ran, answer = self._call(self.way, self._arguments, seconds)
+        ran, answer = self._adapted(self.way, ran, answer, known, seconds)
+        return self._asked(self.way, ran, answer)
+
+    def limits(self) -> list[Row]:
+        """What is asked only once."""
+        rows: list[Row] = []
+        for query in self.way.tool.at_start if self.way else ():
+            way = replace(self.way, query=query) if self.way else None
+            if way is not None:
+                rows += self._call(way, query.arguments, way.tool.start_seconds)[1].rows
+        return telling(rows)
+
+    # ------------------------------------------------------------------------------------------------------
+
+    def _first(self, way: Way, outputs: dict[tuple[str, ...], tuple[Ran, Answer]]) -> Asked:
+        seconds = self._deadline_seconds or way.tool.start_seconds
+        if way.tool.roster:
+            asked = Asked(rows=(), problem=None)
+            for query in way.tool.roster:
+                ran, answer = self._call(replace(way, query=query), query.arguments, seconds)
+                self._roster = answer.rows
+                if answer.rows:
+                    return self._round(way, seconds)
+                asked = self._asked(way, ran, answer)
+            return asked
+        # Several layouts may be what one command prints: it is run once.
+        if self._arguments in outputs:
+            ran = outputs[self._arguments][0]
+            answer = self._understood(way, self._arguments, ran)
+        else:
+            ran, answer = outputs[self._arguments] = self._call(way, self._arguments, seconds)
+        known = way.tool.census() if way.tool.census else ()
+        ran, answer = self._adapted(way, ran, answer, known, seconds)
+        return self._asked(way, ran, answer)
+
+    def _round(self, way: Way, seconds: float) -> Asked:
+        """One call for each device of the roster, whose time together is ``seconds``."""
+        until = time.monotonic() + seconds
+        rows: list[Row] = []
+        problem: Problem | None = None
+        calls = [(query, *call) for query in way.tool.queries for call in query.calls(self._roster).items()]
+        hung = False
+        for query, arguments, key in calls:
+            left = max(_LEAST_SECONDS, until - time.monotonic())
+            ran, answer = self._call(replace(way, query=query), arguments, left)
+            problem = problem or answer.problem
+            # Asked about one card by its number, an answer about another is none.
+            mine = [row for row in answer.rows if row.key.partition("/")[0] == key.partition("/")[0]]
+            rows += [replace(row, identities=(f"{way.tool.device} {row.key}",)) for row in mine]
+            hung = ran.hung
+            if hung:
+                break
+        asked = self._asked(way, None, Answer(rows=tuple(rows), problem=problem))
+        return replace(asked, hung=hung)
+
+    def _call(self, way: Way, arguments: Sequence[str], seconds: float) -> tuple[Ran, Answer]:
+        ran = self._command.run(arguments, seconds=seconds)
+        return ran, self._understood(way, arguments, ran)
+
+    def _understood(self, way: Way, arguments: Sequence[str], ran: Ran) -> Answer:
+        if ran.hung or ran.not_found:
+            missing = Missing.TIMEOUT if ran.hung else Missing.ABSENT
+            return Answer(problem=Problem(missing=missing, said=ran.problem))
+        answer = way.query.layout(ran.out, arguments) or Answer()
+        problem = answer.problem or way.tool.problem(ran.out) or way.tool.problem(ran.err)
+        if problem is None and ran.problem:
+            problem = Problem(missing=Missing.UNREADABLE, said=ran.problem)
+        if problem is None and answer.refused:
+            problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=f"printed {answer.refused[0][:160]!r}")
+        if problem is None and answer.rows and ran.out.torn:
+            said = f"the output ends in the middle of a line: {ran.out.torn[-80:]!r}"
+            problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=said)
+        if problem is None and not answer.rows:
+            status = f", exit status {ran.status}" if ran.status else ""
+            seen = ran.out.head or ran.err.head
+            said = f"printed {seen!r}{status}" if seen else f"printed nothing{status}"
+            problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=said)
+        return replace(answer, problem=problem)
+
+    def _adapted(self, way: Way, ran: Ran, answer: Answer, known: Sequence[str], seconds: float) -> tuple[Ran, Answer]:
+        """The answer to other arguments, where the tool refused these for what can be left out of them."""
+        for _ in range(_MOST_ADAPTIONS):
+            if answer.rows or ran.hung or way.query.adapt is None:
+                break
+            if answer.problem and answer.problem.identity:
+                self.lost.setdefault(answer.problem.identity, answer.problem)
+            working = [one for one in known if one not in self.lost]
+            arguments = way.query.adapt(self._arguments, ran.out, working)
+            if arguments is None or tuple(arguments) == self._arguments:
+                break
+            self._arguments = tuple(arguments)
+            ran, answer = self._call(way, self._arguments, seconds)
+        return ran, answer
+
+    def _asked(self, way: Way, ran: Ran | None, answer: Answer) -> Asked:
+        rows = [way.tool.amend(row) if way.tool.amend else row for row in answer.rows]
+        rows = telling(folded(rows, last=answer.stream))
+        wanted = tuple(row for row in rows if not self._only or row.key.partition("/")[0] in self._only)
+        problem = answer.problem
+        if rows and not wanted:
+            problem = Problem(missing=Missing.ABSENT, said=f"shows none of the cards asked for: {sorted(self._only)}")
+        return Asked(rows=wanted, problem=problem, hung=bool(ran and ran.hung))
+
+
+def best_identities(identities: Sequence[Sequence[str]], lost: Mapping[str, Problem]) -> list[str]:
+    """The best identity of each device that is not lost under any of its names."""
+    return [names[0] for names in identities if names and not set(names) & set(lost)]

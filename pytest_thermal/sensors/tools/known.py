@@ -1,0 +1,80 @@
+"""The tools we know, and sources made of them. A vendor's module is added to this list, and nowhere else."""
+
+from __future__ import annotations
+
+import shlex
+
+from pytest_thermal.sensors.tools import cnmon, npu_smi, numbers, nvidia_smi
+from pytest_thermal.sensors.tools.asking import Way
+from pytest_thermal.sensors.tools.tool import Query, Tool
+from pytest_thermal.sensors.tools.tool_source import ToolSource
+
+TOOLS: tuple[Tool, ...] = (nvidia_smi.TOOL, npu_smi.TOOL, npu_smi.DETAILS, cnmon.TOOL)
+
+_SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>/dev/null")
+_COMMAND_SECONDS = 10.0
+
+
+def make(*, tool: str, only: str = "") -> ToolSource:
+    """The source that is the tool of that name.
+
+    ``only`` has the numbers of the wanted cards, with commas; empty for all.
+
+    Raises:
+        KeyError: There is no tool of that name.
+    """
+    known = {one.name: one for one in TOOLS}[tool]
+    # With a roster, all queries belong to one way.
+    queries = known.queries[:1] if known.roster else known.queries
+    return ToolSource(
+        name=known.name,
+        program=known.program,
+        ways=[Way(tool=known, query=query) for query in queries],
+        only=_numbers(only),
+    )
+
+
+def make_command(
+    *, command: str, name: str = "gpu_temp_cmd", only: str = "", deadline_seconds: float = _COMMAND_SECONDS
+) -> ToolSource:
+    """A user's command, run without a shell.
+
+    What it prints may be any layout of a known tool, else one or several numbers (see
+    :mod:`pytest_thermal.sensors.tools.numbers`).
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        words, unfit = [], f"{command!r} cannot be split into words: {error}"
+    else:
+        unfit = _why_unfit(command, words)
+    program, *arguments = words or [""]
+    asked = tuple(arguments)
+    ways = [
+        Way(tool=tool, query=Query(arguments=asked, layout=layout))
+        for tool in TOOLS
+        if not tool.roster
+        for layout in tool.layouts
+    ]
+    ways.append(Way(tool=numbers.TOOL, query=Query(arguments=asked, layout=numbers.numbers)))
+    return ToolSource(
+        name=name,
+        program=program,
+        ways=ways,
+        only=_numbers(only),
+        deadline_seconds=deadline_seconds,
+        unfit=unfit,
+    )
+
+
+def _why_unfit(command: str, words: list[str]) -> str:
+    if not words:
+        return "the command is empty"
+    shell = next((word for word in words if word in _SHELL or word.startswith("$(")), None)
+    if shell or "`" in command:
+        return f"{shell or '`'!r} in {command!r} needs a shell, and none is used: put the line into a script"
+    return ""
+
+
+def _numbers(only: str) -> frozenset[str]:
+    return frozenset(filter(None, (one.strip() for one in only.split(","))))

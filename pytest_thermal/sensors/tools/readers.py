@@ -1,0 +1,217 @@
+"""The few forms in which tools print, each read by its own marks: CSV, boxes, indented keys, columns, JSON."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_thermal.sensors.tools.answer import Raw, cells, header
+
+_JSON_STARTS = 50
+"""Places at which JSON is looked for: more, and it is not JSON with a warning before it."""
+_UNITS_AFTER_BLANK = re.compile(r"(?<=\d) +(?=(?:°?[cC]|℃|[mu]?W|%|[KMG]i?B|[MG]Hz|RPM)(?![A-Za-z]))")
+_PAIR = re.compile(r"(?<=[\w%!])\s*/\s*(?=\d|n/a\b|na\b|-(?:\s|$))", re.IGNORECASE)
+
+
+# ---------------------------------------------------------------------------------------------------- CSV
+
+
+def csv_rows(lines: Sequence[str], names: Sequence[str]) -> tuple[list[dict[str, Raw]], list[str]]:
+    """Rows under a header with commas, and lines that have another number of cells; repeated headers are skipped."""
+    rows: list[dict[str, Raw]] = []
+    refused: list[str] = []
+    for line in lines:
+        values = split_csv(line)
+        if not line.strip() or values == list(names):
+            continue
+        if len(values) != len(names):
+            refused.append(line)
+            continue
+        spelled = [header(name) for name in names]
+        rows.append({name: Raw(value, unit) for (name, unit), value in zip(spelled, values, strict=True)})
+    return rows, refused
+
+
+def split_csv(line: str) -> list[str]:
+    """The cells of a line, blanks around them off. None of these tools quotes."""
+    return [cell.strip() for cell in line.split(",")]
+
+
+# -------------------------------------------------------------------------------------------------- boxes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A box drawn with ``|`` and ``+``: a header of some lines, then as many lines for each device."""
+
+    rows: tuple[dict[str, Raw], ...]
+    refused: tuple[str, ...]
+
+
+def box(lines: Sequence[str], *, needed: frozenset[str]) -> Box | None:
+    """The first box whose header has all ``needed`` names; None where there is none.
+
+    A device is read only from a group between two borders that has as many lines, each with as many parts, as the
+    header: a line more or less, and whose they are cannot be told.
+    """
+    groups = list(_groups(lines))
+    for number, group in enumerate(groups):
+        names = [[_names(part) for part in _parts(line)] for line in group]
+        flat = {header(name)[0] for line in names for part in line for name in part}
+        if needed <= flat:
+            return _box(names, groups[number + 1 :])
+    return None
+
+
+def _box(names: Sequence[Sequence[Sequence[str]]], groups: Sequence[Sequence[str]]) -> Box:
+    rows: list[dict[str, Raw]] = []
+    refused: list[str] = []
+    for group in groups:
+        # A lone line across the box, such as a note, is no device.
+        if len(group) == 1 and len(names) > 1 and len(_parts(group[0])) == 1:
+            continue
+        parts = [_parts(line) for line in group]
+        titles = [[_names(part) for part in line] for line in parts]
+        if titles == list(names):
+            continue
+        if [len(line) for line in parts] != [len(line) for line in names]:
+            if _is_header(parts):
+                break
+            refused.append(" ".join(group))
+            continue
+        row: dict[str, Raw] = {}
+        for line_names, line_parts in zip(names, parts, strict=True):
+            for part_names, part in zip(line_names, line_parts, strict=True):
+                for name, raw in _values(part_names, part).items():
+                    row.setdefault(name, raw)
+        rows.append(row)
+    return Box(rows=tuple(rows), refused=tuple(refused))
+
+
+def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    for line in lines:
+        stripped = line.strip()
+        if stripped.startswith("|") and stripped.endswith("|") and not _is_border(stripped):
+            group.append(stripped)
+            continue
+        # A line of a box without its end is cut off: the group it is in must not look whole.
+        if stripped.startswith("|") and not _is_border(stripped):
+            group.append(stripped + "|…|")
+        if group:
+            yield group
+        group = []
+    if group:
+        yield group
+
+
+def _is_border(line: str) -> bool:
+    return set(line) <= set("-=+| ") and ("-" in line or "=" in line)
+
+
+def _parts(line: str) -> list[str]:
+    return [part.strip() for part in line[1:-1].split("|")]
+
+
+def _is_header(parts: Sequence[Sequence[str]]) -> bool:
+    """Whether a group of another shape is the header of the next box, such as the list of processes."""
+    return not any(re.search(r"\d", part) for line in parts for part in line)
+
+
+def _names(part: str) -> list[str]:
+    return [name for name in re.split(r"\s{2,}|(?<=[)\]])\s+", part) if name]
+
+
+def _values(names: Sequence[str], part: str) -> dict[str, Raw]:
+    """The values of one part under its names; none of them where their number does not tell whose they are."""
+    if not names:
+        return {}
+    glued = _PAIR.sub("/", _UNITS_AFTER_BLANK.sub("", part))
+    for values in (re.split(r"\s{2,}", glued), glued.split()):
+        if len(values) == len(names):
+            return cells(names, values)
+    return cells(names, [glued]) if len(names) == 1 and glued else {}
+
+
+# ------------------------------------------------------------------------------------------- indented keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """A line ``key : value``; a group's own line has no value."""
+
+    depth: int
+    name: str
+    value: str
+
+
+def keys(lines: Sequence[str]) -> Iterator[Key | None]:
+    """Each line as a key; None for an empty one."""
+    for line in lines:
+        stripped = line.strip()
+        if not stripped:
+            yield None
+            continue
+        name, colon, value = _split_key(stripped)
+        yield Key(
+            depth=len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip()), name=name, value=value if colon else ""
+        )
+
+
+def _split_key(line: str) -> tuple[str, str, str]:
+    """Split at the first colon with a blank before it or a blank or nothing behind it: ``0000:4E:00.0`` has none."""
+    match = re.search(r"\s+:(?=\s|$)|:(?=\s|$)|\s+:", line)
+    if not match:
+        return line, "", ""
+    return line[: match.start()].strip(), ":", line[match.end() :].strip()
+
+
+def nested(found: Sequence[Key]) -> dict[str, Raw]:
+    """Cells named by their path: ``temperature/chip``. A group is a key without value that deeper keys follow."""
+    result: dict[str, Raw] = {}
+    path: list[Key] = []
+    for key in found:
+        while path and path[-1].depth >= key.depth:
+            path.pop()
+        name, unit = header(key.name)
+        if key.value:
+            result.setdefault("/".join([*(header(one.name)[0] for one in path), name]), Raw(key.value, unit))
+        else:
+            path.append(key)
+    return result
+
+
+# ------------------------------------------------------------------------------------------------- columns
+
+
+def column_rows(names: Sequence[str], lines: Sequence[str]) -> tuple[list[dict[str, Raw]], list[str]]:
+    """Rows of values with blanks between them, and lines that have another number of them."""
+    rows: list[dict[str, Raw]] = []
+    refused: list[str] = []
+    for line in lines:
+        values = line.split()
+        if len(values) == len(names):
+            rows.append(cells(names, values))
+        elif values:
+            refused.append(line)
+    return rows, refused
+
+
+# ---------------------------------------------------------------------------------------------------- JSON
+
+
+def first_json(text: str) -> object:
+    """The first object or list in ``text`` that is whole: tools print warnings before it. None where there is none."""
+    decoder = json.JSONDecoder()
+    for match in itertools.islice(re.finditer(r"[{\[]", text), _JSON_STARTS):
+        try:
+            found: object = decoder.raw_decode(text, match.start())[0]
+        except (ValueError, RecursionError):
+            continue
+        # "[WARNING]" is no list, and "[1]" in a message no answer.
+        if isinstance(found, dict) or (isinstance(found, list) and any(isinstance(one, dict) for one in found)):
+            return found
+    return None

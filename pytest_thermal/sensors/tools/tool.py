@@ -1,0 +1,126 @@
+"""The one shape of every vendor's tool: commands, deadline, layouts, and the table of fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_thermal.model import Missing, Unit
+from pytest_thermal.sensors.tools.answer import Answer, Problem, Row, normal_bus_id
+from pytest_thermal.sensors.tools.printed import Printed
+
+Layout = Callable[[Printed, Sequence[str]], Answer | None]
+"""Reads what was printed by the arguments given; None where it is not of this layout at all."""
+
+Adapt = Callable[[Sequence[str], Printed, Sequence[str]], Sequence[str] | None]
+"""Other arguments to try after an answer without rows, given the identities of devices that work; None: none are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symptom:
+    """Something a tool says where it has nothing to show."""
+
+    pattern: re.Pattern[str]
+    """Looked for in each line. A group ``device`` is the one it is about."""
+    missing: Missing
+    meaning: str = ""
+    """For the person who reads it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One quantity that a tool gives of each device."""
+
+    quantity: str
+    """What follows the device in the sensor's id: ``memory.temperature_celsius``."""
+    unit: Unit
+    names: tuple[str, ...]
+    """What versions and layouts of the tool call it, in :func:`~pytest_thermal.sensors.tools.answer.header`'s spelling.
+
+    The first that an answer has is taken.
+    """
+    scale: float = 1.0
+    """What one is in ``unit`` where neither cell nor header names a unit."""
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the limit's name: the cells that tell it, in the unit of this field."""
+    of_card: bool = False
+    """Whether a card of several chips has one figure for all: printed once, it is the card's and not that chip's."""
+    zero_is_blank: bool = False
+    """Whether a 0 means that there is no such sensor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One way to ask."""
+
+    arguments: tuple[str, ...]
+    """``{card}`` and ``{chip}`` are put in for each device of the tool's roster.
+
+    An option whose ``{chip}`` a device does not have is left out.
+    """
+    layout: Layout
+    adapt: Adapt | None = None
+    only_named: re.Pattern[str] | None = None
+    """Of the roster, only devices of such a name are asked."""
+
+    def calls(self, roster: Sequence[Row]) -> dict[tuple[str, ...], str]:
+        """The arguments of each call that this query stands for, and the key of the device it is about."""
+        found: dict[tuple[str, ...], str] = {}
+        for row in roster:
+            card, _, chip = row.key.partition("/")
+            if self.only_named is not None and not self.only_named.search(row.text("name")):
+                continue
+            arguments = [one.replace("{card}", card).replace("{chip}", chip) for one in self.arguments]
+            if not chip and "{chip}" in self.arguments:
+                place = self.arguments.index("{chip}")
+                del arguments[place - 1 : place + 1]
+            found.setdefault(tuple(arguments), row.key)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A vendor's tool."""
+
+    name: str
+    """The source's name."""
+    program: str
+    device: str
+    """What ids call its devices: ``gpu``, ``npu``, ``mlu``."""
+    queries: tuple[Query, ...]
+    """Alternatives, best first: the first that gives rows is used. With a roster, all of them are."""
+    layouts: tuple[Layout, ...]
+    """Every layout its versions and sub-commands print; a user's own command may print any."""
+    fields: tuple[Field, ...]
+    symptoms: tuple[Symptom, ...] = ()
+    """The first that fits a line is what it means."""
+    census: Callable[[], Sequence[str]] | None = None
+    """Identities of the devices that the kernel knows, for where the tool shows none because of one."""
+    keys_stay: bool = True
+    """Whether a device keeps its number when another one is lost."""
+    roster: tuple[Query, ...] = ()
+    """Alternatives that list the devices which ``{card}`` and ``{chip}`` stand for."""
+    at_start: tuple[Query, ...] = ()
+    """Asked once, for limits that the other queries do not tell."""
+    amend: Callable[[Row], Row] | None = None
+    """Takes out of a row what its figures are known not to be."""
+    deadline_seconds: float = 10.0
+    """For one reading, however many commands it takes."""
+    start_seconds: float = 30.0
+    """For the first one: a driver may have to wake its devices."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def problem(self, out: Printed) -> Problem | None:
+        """What the tool says is wrong, where it does."""
+        for line in (*out.lines, out.torn):
+            # A box holds figures and their titles, and never a message.
+            if line.lstrip().startswith(("|", "+")):
+                continue
+            for symptom in self.symptoms:
+                match = symptom.pattern.search(line)
+                if match:
+                    device = match.groupdict().get("device") or ""
+                    said = line.strip()[:200] + (f" ({symptom.meaning})" if symptom.meaning else "")
+                    return Problem(missing=symptom.missing, said=said, identity=normal_bus_id(device))
+        return None
