@@ -76,7 +76,7 @@ def _proxy_login(exchange: Exchange, setting: Setting) -> Diagnosis | None:
 
 def _plain_to_tls(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     """Web servers say so in said when plain HTTP comes to their TLS port."""
-    if exchange.status != 400 or setting.route.uses_tls or not words.PLAIN_TO_TLS.search(error_words(exchange)):
+    if exchange.status != 400 or setting.route.uses_tls or not words.PLAIN_TO_TLS.search(exchange.text[:2000].lower()):
         return None
     return Diagnosis(
         layer="http",
@@ -116,7 +116,8 @@ def _front(exchange: Exchange, setting: Setting) -> Diagnosis | None:
         )
     challenge = exchange.headers.get("www-authenticate", "").lower()
     own_login = status == 401 and re.search(r"\b(basic|negotiate|ntlm|digest)\b", challenge)
-    page = exchange.is_html and (exchange.ok or (400 <= status < 500 and status not in _PAGES_THAT_MEAN_MORE))
+    by_status = exchange.ok or status == 511 or (400 <= status < 500 and status not in _PAGES_THAT_MEAN_MORE)
+    page = exchange.is_html and by_status
     squid = exchange.headers.get("x-squid-error", "")
     said = error_words(exchange)
     firewall = status == 403 and (words.FIREWALL.search(said) or "cf-ray" in exchange.headers)
@@ -197,7 +198,7 @@ def _model_unknown(exchange: Exchange, setting: Setting) -> Diagnosis | None:
 def _key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     said = error_words(exchange)
     without_key = setting.domain.key is None
-    by_words = exchange.status in (400, 403) and words.KEY.search(said)
+    by_words = (exchange.status in (400, 403) and words.KEY.search(said)) or (exchange.status == 403 and without_key)
     # A gateway that stumbles over the missing header; on chat a 500 is the engine's.
     broken_by_no_key = exchange.status == 500 and without_key and setting.endpoint == "models"
     if exchange.status != 401 and not by_words and not broken_by_no_key:
@@ -218,7 +219,7 @@ def _key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
         likely = f"{setting.key_text} has expired"
     elif words.NO_DATABASE.search(said):
         likely = f"{setting.key_text} is not the gateway's master key, and the gateway has no database of other keys"
-    elif words.NOT_RECEIVED.search(said) and not words.WRONG.search(said):
+    elif words.NOT_RECEIVED.search(said) and not words.WRONG.search(error_text(exchange).lower()):
         return Diagnosis(
             layer="key",
             seen=f"{describe(exchange)}, although {setting.key_text} was sent as Authorization: Bearer",
@@ -292,7 +293,7 @@ def _not_ready(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status not in (408, 425, 429, 500, 502, 503, 504, 529):
         return None
     said = error_words(exchange)
-    if words.LOADING.search(said) and not re.search(r"error|fail", said):
+    if words.LOADING.search(said) and not re.search(r"error|fail", error_text(exchange).lower()):
         likely, advice = "the engine is still loading its model", "wait until it is loaded, then run again"
     elif "cooldown" in said and not re.search(r"cooldown_list=\[\]", said):
         likely = "the gateway took every engine of this model out for a while, after they had failed"

@@ -15,7 +15,7 @@ TRANSCRIPT_LIMIT = 4000
 # "sk-abcd****wxyz", "1a2b****c3d4", "sk-...wxyz": gateways echo the tail of a key, and only its head may be shown.
 _ECHOED_KEY = re.compile(
     r"(?<![\w-])(?P<head>[\w-]{0,4})[\w-]*[*•]{3,}[\w*•-]*"
-    r"|(?<![\w-])(?P<prefix>(?:sk|pk|rk|ak|tk|key|gsk|xai|nvapi)-)[\w-]{0,12}(?:\.{2,}|…|\*{2})[\w.-]*"
+    r"|(?<![\w-])(?P<prefix>(?:sk|pk|rk|ak|tk|key|gsk|xai|nvapi)-)[\w-]{0,12}(?:\.{2,}|…|\\u2026|\*{2})[\w.-]*"
 )
 
 

@@ -42,16 +42,16 @@ UPSTREAM = _any(
 )
 MODEL_UNKNOWN = _any(
     r"model_not_found|invalid_model|notfounderror|invalidendpointormodel",
-    r"model.{0,80}(not exist|not found|not supported|unknown|not be found|unavailable|not available)",
+    r"model.{0,80}(not exist|not found|not supported|unknown|not be found|\bunavailable\b|not available)",
     r"(unknown|unsupported|no such|invalid) model|not a valid model|model name passed in",
     r"deployment.{0,40}not exist|pinned to",
     r"no.{0,12}(deployments?|channel|worker)s?.{0,20}available|no available (channel|worker|deployment)",
     r"模型.{0,20}(不存在|未找到|不支持|已下线)|无可用渠道",
 )
-_KEY = r"(api.?key|(?<![a-z_])(access.?|auth\w*.?)?token(?!s)|credential|certification|secret)"
+_KEY = r"(api.?key|(?<![a-z_])(access.?|auth\w*.?)?token\b|credential|certification|secret)"
 KEY = _any(
     r"no connected db|no_db_connection",
-    rf"(invalid|incorrect|wrong|missing|expired|unknown|bad|no|without).{{0,12}}{_KEY}",
+    rf"(?<![a-z])(invalid|incorrect|wrong|missing|expired|unknown|bad|no|without)(?![a-z]).{{0,12}}{_KEY}",
     rf"{_KEY}.{{0,40}}(invalid|incorrect|not valid|missing|expired|required|not found|not exist|n.t exist|failed)",
     r"unauthori[sz]ed|authentication|login fail|invalid_key|user not found",
     r"令牌.{0,6}(无效|过期|不存在)|无效的令牌|密钥.{0,6}(无效|错误|过期)|鉴权|认证失败|身份验证",
@@ -73,7 +73,6 @@ PARALLEL = _any(r"parallel|concurren|并发|x-envoy-overloaded|overflow|queue.?(
 PER_MINUTE = _any(
     r"per.?(minute|min\b|second|hour|day)|\b[rtqc]p[smd]\b",
     r"rate.?(limit|quota)|throttl|too many requests per|频率|每分钟",
-    r"remaining-(requests|tokens): 0\b",
 )
 
 
@@ -82,11 +81,15 @@ def limit_kind(exchange: Exchange) -> str:
     stated = exchange.headers.get("rate_limit_type", "")
     if stated:
         return "parallel" if "parallel" in stated else "rate"
-    # The names of headers tell every limit there is, not the one that was met.
-    words = re.sub(r"x-ratelimit-[\w-]*(?<!remaining-requests)(?<!remaining-tokens): \S+", "", error_words(exchange))
+    # The headers tell of every limit there is, not of the one that was met, unless it has nothing left.
+    words = re.sub(r"x-ratelimit-[\w-]*: \S*", "", error_words(exchange))
     if PARALLEL.search(words):
         return "parallel"
-    return "rate" if PER_MINUTE.search(words) else ""
+    used_up = any(
+        re.fullmatch(r"x-ratelimit-.*remaining-(requests|tokens)", name) and value.strip() == "0"
+        for name, value in exchange.headers.items()
+    )
+    return "rate" if used_up or PER_MINUTE.search(words) else ""
 
 
 def waiting(exchange: Exchange) -> str:
