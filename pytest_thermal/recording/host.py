@@ -1,0 +1,76 @@
+"""What machine this is, for ``run.json``: facts that make two runs comparable or not."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("pytest-thermal", "pytest", "numpy", "scipy", "psutil", "nvidia-ml-py")
+
+
+def host_facts(root: Path = Path("/")) -> dict[str, Any]:
+    """Name, processor, memory and system of the machine whose file system is at ``root``; None for what is not told."""
+    release = _assignments(root / "etc/os-release")
+    memory = _colons(root / "proc/meminfo").get("MemTotal", "").partition(" ")[0]
+    cpu = _colons(root / "proc/cpuinfo")
+    return {
+        "name": socket.gethostname(),
+        "system": release.get("PRETTY_NAME"),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": cpu.get("model name") or cpu.get("Model") or cpu.get("Hardware"),
+        "cpus": os.cpu_count(),
+        "memory_bytes": int(memory) * 1024 if memory.isdigit() else None,
+        "product": _line(root / "sys/class/dmi/id/product_name"),
+        "board": _line(root / "sys/class/dmi/id/board_name"),
+        "bios": _line(root / "sys/class/dmi/id/bios_version"),
+        "boot_id": _line(root / "proc/sys/kernel/random/boot_id"),
+        "container": _container(root),
+    }
+
+
+def versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
+    """Versions of Python and of those packages that are installed."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def _container(root: Path) -> str | None:
+    if (root / "run/.containerenv").exists():
+        return "podman"
+    return "docker" if (root / ".dockerenv").exists() else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _line(path: Path) -> str | None:
+    return _read(path).strip() or None
+
+
+def _colons(path: Path) -> dict[str, str]:
+    """``name : value`` lines; of a name that comes again, as each processor's, the first."""
+    found: dict[str, str] = {}
+    for line in _read(path).splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            found.setdefault(name.strip(), value.strip())
+    return found
+
+
+def _assignments(path: Path) -> dict[str, str]:
+    pairs = (line.partition("=") for line in _read(path).splitlines())
+    return {name: value.strip().strip("\"'") for name, equals, value in pairs if equals}

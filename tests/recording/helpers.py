@@ -1,0 +1,64 @@
+"""Recorders under test: started with fakes, watched from outside, ended with the test."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_thermal.recording import RunningRecorder, SourceOrder, create_run, start_recorder
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 90.0
+"""When a test gives up waiting for something that should have come long ago: no limit of the product."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something to come true."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def recorder_of(
+    archive: Path, *orders: SourceOrder, period_seconds: float = 0.1, startup_seconds: float = 60.0, **more: float
+) -> RunningRecorder:
+    """A recorder of those sources; stopped by whoever starts it."""
+    return start_recorder(
+        create_run(archive, facts={"bench": {"name": "test"}}),
+        sources=orders,
+        period_seconds=period_seconds,
+        startup_seconds=startup_seconds,
+        import_paths=[str(ROOT)],
+        **more,  # type: ignore[arg-type]  # all further settings are numbers
+    )
+
+
+def rows(run: Path, name: str) -> list[str]:
+    """Whole lines of a sample file but its header."""
+    path = run / "samples" / name
+    return path.read_text(encoding="utf-8").split("\n")[1:-1] if path.exists() else []
+
+
+def children(process_id: int) -> list[int]:
+    """Processes that this process started and that are there still."""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{process_id}/task/{process_id}/children").read_text(encoding="ascii")
+        return [int(word) for word in text.split()]
+    return []
+
+
+def alive(process_id: int) -> bool:
+    """Whether it runs, rather than being gone or a corpse that nobody has collected."""
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def values(run: Path, name: str) -> Sequence[str]:
+    """The first sensor's cells."""
+    return [row.split(",")[1] for row in rows(run, name)]
