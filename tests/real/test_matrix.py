@@ -228,7 +228,9 @@ CASES = (
     case(
         "llmock-stream-stalls",
         "llmock_with",
-        lambda p: engine(p("--stream-fault", "stall=1", "--stream-stall-seconds", "60")),
+        lambda p: engine(
+            p("--stream-fault", "stall=1", "--stream-stall-seconds", "60"), toml="[api]\nread_timeout = 5\n"
+        ),
         "stream",
     ),
     case("llmock-stream-disconnects", "llmock_with", lambda p: engine(p("--stream-fault", "disconnect=1")), "stream"),

@@ -19,7 +19,7 @@ from tests.real.parts.errors import PartUnavailableError
 from tests.real.parts.llama import Llama
 from tests.real.parts.process import accepts, free_ports, retried_on_taken_address, served
 
-BURST = 20  # requests that a limited visit has before it waits 2 s for each: the probes pass, 16 more do not
+BURST = 12  # requests that a limited visit has before it waits 2 s for each: the probes pass, 16 more do not
 _LISTENS = (
     "PLAIN",
     "DEEPER",
