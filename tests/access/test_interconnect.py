@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from pytest_thermal.access import ascend, commands
-from pytest_thermal.access.commands import Program, first_lines, run
 from pytest_thermal.access.gateway import Gateway
+from pytest_thermal.access.interconnect import ascend, commands
+from pytest_thermal.access.interconnect.commands import Program, first_lines, run
 from pytest_thermal.access.ledger import Ledger
 from pytest_thermal.access.plan import Plan
 from pytest_thermal.access.probes.interconnect import fallback, interconnect, latency
@@ -780,7 +780,7 @@ def test_a_command_ends_when_the_test_run_is_killed(machine: Machine, tmp_path: 
         "measure.sh", f"echo $$ > {tmp_path / 'm.tmp'}; mv {tmp_path / 'm.tmp'} {tmp_path / 'm.pid'}; exec sleep 600\n"
     )
     code = (
-        "import os; from pytest_thermal.access.commands import run;"
+        "import os; from pytest_thermal.access.interconnect.commands import run;"
         f"run([{str(machine.root / 'bin' / 'measure.sh')!r}], environ=dict(os.environ), seconds=600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2]) as holder:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_thermal.access.latency_tools import Kind, NotUnderstood, read_latency, us_text
+from pytest_thermal.access.interconnect.latency_tools import Kind, NotUnderstood, read_latency, us_text
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "interconnect"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_thermal.access.rdma import read_ports
+from pytest_thermal.access.interconnect.rdma import read_ports
 from pytest_thermal.access.verdict import CannotMeasure
 
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_thermal.access.ascend import read_npu_ports
-from pytest_thermal.access.commands import child_environment
-from pytest_thermal.access.fabric import Fabric, asked_fabrics, scale_out_fabric, scale_up_fabric
-from pytest_thermal.access.fallbacks import forced_fallbacks
 from pytest_thermal.access.gateway import Gateway
-from pytest_thermal.access.latency_runs import EXAMPLE, Measurement, Unavailable, measure
-from pytest_thermal.access.latency_tools import Kind, us_text
-from pytest_thermal.access.rdma import INFINIBAND, Port, read_ports
+from pytest_thermal.access.interconnect.ascend import read_npu_ports
+from pytest_thermal.access.interconnect.commands import child_environment
+from pytest_thermal.access.interconnect.fabric import Fabric, asked_fabrics, scale_out_fabric, scale_up_fabric
+from pytest_thermal.access.interconnect.fallbacks import forced_fallbacks
+from pytest_thermal.access.interconnect.latency_runs import EXAMPLE, Measurement, Unavailable, measure
+from pytest_thermal.access.interconnect.latency_tools import Kind, us_text
+from pytest_thermal.access.interconnect.rdma import INFINIBAND, Port, read_ports
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.model.findings import Scalar
 

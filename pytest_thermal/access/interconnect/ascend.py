@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_thermal.access.commands import find_program, run
-from pytest_thermal.access.rdma import ETHERNET, Port
+from pytest_thermal.access.interconnect.commands import find_program, run
+from pytest_thermal.access.interconnect.rdma import ETHERNET, Port
 from pytest_thermal.access.verdict import CannotMeasure
 
 TOOL = "hccn_tool"

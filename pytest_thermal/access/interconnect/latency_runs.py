@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_thermal.access.commands import Program, Ran, child_environment, find_program, first_lines, run
-from pytest_thermal.access.fabric import Fabric
 from pytest_thermal.access.gateway import Gateway
-from pytest_thermal.access.latency_tools import Figure, NotUnderstood, read_latency
-from pytest_thermal.access.rdma import Port
+from pytest_thermal.access.interconnect.commands import Program, Ran, child_environment, find_program, first_lines, run
+from pytest_thermal.access.interconnect.fabric import Fabric
+from pytest_thermal.access.interconnect.latency_tools import Figure, NotUnderstood, read_latency
+from pytest_thermal.access.interconnect.rdma import Port
 from pytest_thermal.access.verdict import CannotMeasure
 
 EXAMPLE = '--interconnect-cmd "ib_write_lat -d mlx5_0 PEER", with ib_write_lat -d mlx5_0 running on PEER'

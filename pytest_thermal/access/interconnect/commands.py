@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from pytest_thermal.access import leash
+from pytest_thermal.access.interconnect import leash
 from pytest_thermal.bench import Redactor
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_thermal.access.rdma import ETHERNET, INFINIBAND
+from pytest_thermal.access.interconnect.rdma import ETHERNET, INFINIBAND
 from pytest_thermal.bench import Bench, Domain
 
 _RDMA = re.compile(r"rdma|roce|iwarp|infini-?band|\bib\b|\befa\b|omni-?path|\bopa\b", re.IGNORECASE)

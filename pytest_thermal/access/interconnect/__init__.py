@@ -1,0 +1,1 @@
+"""What the interconnect probes look at: link states, fallbacks in force, and latency tests that others wrote."""
