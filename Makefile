@@ -31,7 +31,7 @@ demo: $(READY) ## the access gate against the embedded gateway, and its Allure r
 	exit $$failed
 
 test: $(READY) ## the plugin's own quick tests
-	$(BIN)/python -m pytest tests -n $(JOBS) --dist loadfile --timeout 120 $(ARGS)
+	$(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal --timeout 120 $(ARGS)
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
