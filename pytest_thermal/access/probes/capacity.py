@@ -10,7 +10,7 @@ from pytest_thermal.access.burst import Burst, Shot, fire, mixed_up, proven_own
 from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.plan import BURST_TOKENS
 from pytest_thermal.access.probes.inference import completion_trouble
-from pytest_thermal.access.reading import describe, transcript, usage_in
+from pytest_thermal.access.reading import error_text, quote, transcript, usage_in
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.access.words import limit_kind, waiting
 from pytest_thermal.transport import Exchange, Fault
@@ -238,10 +238,10 @@ def scheduler_parallel(gateway: Gateway) -> Verdict:
     )
     batch = gateway.bench.scheduler.batch_size
     if is_serial(alone, crowd):
+        origin = gateway.bench.origins.get("scheduler.batch_size", "default")
         return failed(
             words,
-            likely=f"one slot serves them one after another; batch_size {batch}"
-            f" ({gateway.bench.origins.get('scheduler.batch_size', 'default')}) has no effect",
+            likely=f"{_why_late(alone, crowd)}; batch_size {batch} ({origin}) has no effect",
             advice="raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size); look for a lock or"
             " a limit of one in the gateway",
             at_work_at_once=round(at_work, 2),
@@ -265,8 +265,8 @@ def _why_late(alone: Burst, crowd: Burst) -> str:
         return "the engine is too slow for this many at once, or shares its cards with other work"
     if parallel_at_work(alone, crowd) < WORSE_THAN_SERIAL:
         return (
-            "together they take far longer than one after another: the engine is overloaded (its cache swaps, or its"
-            " cards are shared with other work)"
+            "together they take far longer than one after another: the engine is overloaded (its cache swaps, its cards"
+            " are shared), or its HTTP server has too few threads and lets new connections wait"
         )
     return "requests are served one after another behind a single slot"
 
@@ -295,7 +295,7 @@ def _levels(gateway: Gateway) -> list[Burst]:
 def _refused(gateway: Gateway, burst: Burst, check: str) -> Verdict:
     """Why a burst was not answered in full: the limit on parallel requests, the rate, or something broken."""
     refused = burst.refused
-    seen = f"{len(refused)} of {len(burst.shots)} requests at {burst.workers} workers not answered: {burst.tally()}"
+    seen = f"{len(refused)} of {len(burst.shots)} requests at {burst.workers} workers not answered ({burst.tally()})"
     capacity = [shot.answer for shot in refused if shot.answer.status in (408, 429, 503, 529)]
     if not capacity:
         return _broke(gateway, burst, max((shot.answer for shot in refused), key=_weight), seen, check)
@@ -316,7 +316,7 @@ def _refused(gateway: Gateway, burst: Burst, check: str) -> Verdict:
         likely = f"the gateway or its engine broke down under {burst.workers} at once: {how}"
         advice = "the gateway's and the engine's log at this minute; run with --probe-workers 2"
     return failed(
-        f"{seen}; {describe(answer)}, {waiting(answer)}",
+        ": ".join(part for part in (seen, quote(error_text(answer))) if part) + f", {waiting(answer)}",
         layer=layer,
         likely=likely,
         advice=advice,
@@ -352,6 +352,7 @@ def _which_limit(gateway: Gateway, answer: Exchange) -> tuple[str, str]:
     if stated:
         named = answer.headers.get("rate_limit_type")
         return stated, f"the answer says so ({named})" if named else "the answer says so"
+    how = "the token budget had none left to ask one alone"
     begin = time.perf_counter()
     for due in FOLLOW_UP_SECONDS:
         time.sleep(max(0.0, begin + due - time.perf_counter()))
@@ -360,13 +361,16 @@ def _which_limit(gateway: Gateway, answer: Exchange) -> tuple[str, str]:
         except CannotMeasure:
             break
         if again.ok and not again.is_html:
-            return ("parallel", "one alone is answered at once afterwards") if due == 0 else (
-                "rate",
-                f"one alone is refused at first and answered {due:g} s later",
+            return (
+                ("parallel", "one alone is answered at once afterwards")
+                if due == 0
+                else (
+                    "rate",
+                    f"one alone is refused at first and answered {due:g} s later",
+                )
             )
-    if answer.status == 429:
-        return "rate", "one alone is still refused 3 s later"
-    return "broken", "one alone is still refused 3 s later"
+        how = f"one alone is still refused {due:g} s later"
+    return ("rate" if answer.status == 429 else "broken"), how
 
 
 def _weight(answer: Exchange) -> tuple[bool, bool, int]:

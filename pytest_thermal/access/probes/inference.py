@@ -59,9 +59,7 @@ def chat_usage(gateway: Gateway) -> Verdict:
             advice="compare with the engine's own answer",
             transcript=proof,
         )
-    return passed(
-        str(usage), prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
-    )
+    return passed(str(usage), prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
 
 
 def chat_model(gateway: Gateway) -> Verdict:
@@ -245,8 +243,8 @@ def same_model(asked: str, answered: str) -> bool:
 
 _REVISION = re.compile(
     r"([-_@:](preview|exp|beta))?"
-    r"([-_@:](\d{4}[-_.]?\d\d[-_.]?\d\d|\d\d[-_.]\d\d([-_.]\d{4})?|\d{6}|\d{3,4}|v\d+(:\d+)?|latest|default))?"
-    r"([-_@:](preview|exp|beta))?"
+    r"([-_@:](\d{4}[-_.]?\d\d[-_.]?\d\d|\d\d[-_.]\d\d([-_.]\d{4})?|\d{6}|\d{3,4}|latest|default))?"
+    r"([-_@:](v\d+(:\d+)?|preview|exp|beta))?"
 )
 """What may follow a model's name without making it another: a date, a revision of three or four digits, a tag. Not a
 size (``-8b``), a context (``-32k``), a kind (``-mini``), nor a next version (``.1``)."""
@@ -264,7 +262,8 @@ def _parts(streamed: StreamExchange) -> list[tuple[float, str]]:
     found = []
     for event in streamed.events:
         for choice in choices_in(event.json)[:1]:
-            content, thought = said_in(choice)
+            # A "message" in place of the "delta" is read by no client.
+            content, thought = said_in({name: choice.get(name) for name in ("delta", "text")})
             delta = choice.get("delta")
             other = isinstance(delta, dict) and (delta.get("tool_calls") or delta.get("refusal"))
             if content or thought or other:
@@ -292,6 +291,14 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
         return failed(
             f"an error in the middle of the stream, {so_far}: {quote(str(text))}",
             likely="the engine failed on this request after the gateway had said 200",
+            advice=logs,
+            transcript=proof,
+        )
+    torn = next((event for event in streamed.events if _is_torn(event)), None)
+    if torn is not None:
+        return failed(
+            f"a chunk of the stream is no JSON, {so_far}: {quote(torn.data[:80])}",
+            likely="the gateway or a proxy between cuts or mixes chunks: clients drop the rest or crash on it",
             advice=logs,
             transcript=proof,
         )
@@ -341,6 +348,11 @@ def _error_in(event: StreamEvent) -> Any:
     return (data or event.data) if event.kind == "error" else None
 
 
+def _is_torn(event: StreamEvent) -> bool:
+    """Whether an event that should be a chunk is none. Events of other kinds (pings) and blank ones are free text."""
+    return event.kind == "message" and bool(event.data.strip()) and not event.is_done and event.json is None
+
+
 def _counted(streamed: StreamExchange) -> bool:
     """Whether usage says that tokens were produced, though none of them could be seen as text."""
     return any(usage.completion_tokens for usage in (usage_in(event.json) for event in streamed.events) if usage)
@@ -353,4 +365,3 @@ def _no_token(answer: Exchange, proof: str) -> Verdict:
         advice="compare with the engine's own stream",
         transcript=proof,
     )
-
