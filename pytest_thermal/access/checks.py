@@ -54,13 +54,7 @@ CHECKS: tuple[Check, ...] = (
     Check(id="quota_tried", layer="quota", probe=capacity.quota_tried),
     Check(id="scheduler", layer="scheduler", probe=capacity.scheduler),
     Check(id="scheduler_parallel", layer="scheduler", probe=capacity.scheduler_parallel),
-    Check(
-        id="interconnect", layer="interconnect", probe=interconnect.interconnect, through_gateway=False
-    ),
-    Check(
-        id="interconnect_fallback", layer="interconnect", probe=interconnect.fallback, through_gateway=False
-    ),
-    Check(
-        id="interconnect_latency", layer="interconnect", probe=interconnect.latency, through_gateway=False
-    ),
+    Check(id="interconnect", layer="interconnect", probe=interconnect.interconnect, through_gateway=False),
+    Check(id="interconnect_fallback", layer="interconnect", probe=interconnect.fallback, through_gateway=False),
+    Check(id="interconnect_latency", layer="interconnect", probe=interconnect.latency, through_gateway=False),
 )

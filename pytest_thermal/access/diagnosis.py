@@ -402,4 +402,3 @@ def _key_oddity(key: SecretStr) -> str | None:
     if re.search(r"\s", text):
         return "has white space in the middle: two things, or one that was wrapped"
     return None
-

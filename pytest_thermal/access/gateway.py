@@ -41,9 +41,7 @@ class Gateway:
     Not to be used from several threads, but for `ask`.
     """
 
-    def __init__(
-        self, bench: Bench, domain: Domain, *, plan: Plan, ledger: Ledger, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, bench: Bench, domain: Domain, *, plan: Plan, ledger: Ledger, environ: Mapping[str, str]) -> None:
         self.bench = bench
         self.domain = domain
         self.plan = plan
@@ -67,7 +65,11 @@ class Gateway:
 
     @cached_property
     def client(self) -> httpx.Client:
-        """The probes' client: no retries, since a probe must see the first answer."""
+        """The probes' client."""
+        return self.new_client()
+
+    def new_client(self) -> httpx.Client:
+        """A client with connections of its own; no retries, since a probe must see the first answer."""
         try:
             return client(
                 base_url=self.domain.base_url,
@@ -185,9 +187,11 @@ class Gateway:
         with_key: bool = True,
         request_id: str | None = None,
         reserved: bool = False,
+        client: httpx.Client | None = None,
     ) -> Exchange:
-        """One chat request of at most ``tokens`` output tokens; safe to call from several threads.
+        """One chat request of at most ``tokens`` output tokens, over ``client`` or else the probes' own.
 
+        Safe to call from several threads.
         A refusal of an optional field (``max_tokens`` where a reasoning model wants ``max_completion_tokens``) is
         learned from and the request sent again. Raises CannotMeasure when the token budget is spent, unless the
         caller has ``reserved`` it.
@@ -197,7 +201,7 @@ class Gateway:
         headers = {"x-request-id": request_id} if request_id else None
         for _ in range(MOST_ADAPTATIONS):
             answer = exchange(
-                self.client,
+                client or self.client,
                 "POST",
                 self.url("/chat/completions"),
                 json_body=self._body(prompt, tokens, model or self.model),

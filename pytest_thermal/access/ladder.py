@@ -68,9 +68,7 @@ class Ladder:
                 return self._finding(check, Verdict(outcome=Outcome.BLOCKED, seen=found.seen))
             if found.outcome in STOPPING:
                 first_line = textwrap.shorten(found.message.splitlines()[0], SHORT_REASON, placeholder=" …")
-                return self._finding(
-                    check, Verdict(outcome=Outcome.BLOCKED, seen=f"not tried, since {first_line}")
-                )
+                return self._finding(check, Verdict(outcome=Outcome.BLOCKED, seen=f"not tried, since {first_line}"))
             if found.outcome is Outcome.SKIPPED and other.layer == check.layer:
                 return self._finding(check, Verdict(outcome=Outcome.SKIPPED, seen=found.seen))
         return None
@@ -80,9 +78,7 @@ class Ladder:
         try:
             verdict = check.probe(self.gateway)
         except CannotMeasure as error:
-            verdict = Verdict(
-                outcome=Outcome.INCONCLUSIVE, seen=error.seen, likely=error.likely, advice=error.advice
-            )
+            verdict = Verdict(outcome=Outcome.INCONCLUSIVE, seen=error.seen, likely=error.likely, advice=error.advice)
         return self._finding(check, verdict, duration_seconds=time.perf_counter() - begin)
 
     def _finding(self, check: Check, verdict: Verdict, *, duration_seconds: float = 0.0) -> Finding:

@@ -68,7 +68,7 @@ def _error_text(exchange: Exchange) -> str:
         title = re.search(r"<title[^>]*>(.*?)</title>", exchange.text, _PAGE) or re.search(
             r"<h1[^>]*>(.*?)</h1>", exchange.text, _PAGE
         )
-        return _squeeze(re.sub(r"<[^>]+>", " ", title.group(1) if title else exchange.text[:QUOTE_LIMIT * 20]))
+        return _squeeze(re.sub(r"<[^>]+>", " ", title.group(1) if title else exchange.text[: QUOTE_LIMIT * 20]))
     return _squeeze(exchange.text)
 
 

@@ -273,5 +273,3 @@ def _clock_warning(answer: Exchange) -> tuple[str, ...]:
     if abs(skew) < CLOCK_SKEW_SECONDS:
         return ()
     return (f"this machine's clock and the gateway's differ by {abs(skew):.0f} s",)
-
-
