@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Missing
 from pytest_thermal.sensors.tools.answer import Answer, Problem, Row
-from pytest_thermal.sensors.tools.command import Command, Ran
+from pytest_thermal.sensors.tools.command import Caller, Ran
 from pytest_thermal.sensors.tools.devices import folded, telling
 from pytest_thermal.sensors.tools.tool import Query, Tool
 
 _MOST_ADAPTIONS = 25
 """An old driver may not know this many fields, each found out by a call of its own."""
+_MORE_TRIES = 3
 _LEAST_SECONDS = 0.1
 """Left for the last calls of a round whose time is up."""
 
@@ -34,13 +35,15 @@ class Asked:
     problem: Problem | None
     """Why rows are lacking, where the tool or its end says so."""
     hung: bool = False
+    cut: bool = False
+    """Whether some of the answer is not whole."""
 
 
 class Asker:
     """One tool's ways, one of which works."""
 
     def __init__(
-        self, command: Command, ways: Sequence[Way], *, only: frozenset[str], deadline_seconds: float | None
+        self, command: Caller, ways: Sequence[Way], *, only: frozenset[str], deadline_seconds: float | None
     ) -> None:
         self._command = command
         self._ways = tuple(ways)
@@ -108,7 +111,12 @@ class Asker:
         else:
             ran, answer = outputs[self._arguments] = self._call(way, self._arguments, seconds)
         known = way.tool.census() if way.tool.census else ()
-        ran, answer = self._adapted(way, ran, answer, known, seconds)
+        for _ in range(_MORE_TRIES):
+            ran, answer = self._adapted(way, ran, answer, known, seconds)
+            if not answer.rows or not _cut(ran, answer):
+                break
+            # What is missing in the first answer would be missing for the whole run.
+            ran, answer = self._call(way, self._arguments, seconds)
         return self._asked(way, ran, answer)
 
     def _round(self, way: Way, seconds: float) -> Asked:
@@ -177,9 +185,18 @@ class Asker:
         problem = answer.problem
         if rows and not wanted:
             problem = Problem(missing=Missing.ABSENT, said=f"shows none of the cards asked for: {sorted(self._only)}")
-        return Asked(rows=wanted, problem=problem, hung=bool(ran and ran.hung))
+        return Asked(
+            rows=wanted,
+            problem=problem,
+            hung=bool(ran and ran.hung),
+            cut=bool(ran and _cut(ran, answer)),
+        )
 
 
 def best_identities(identities: Sequence[Sequence[str]], lost: Mapping[str, Problem]) -> list[str]:
     """The best identity of each device that is not lost under any of its names."""
     return [names[0] for names in identities if names and not set(names) & set(lost)]
+
+
+def _cut(ran: Ran, answer: Answer) -> bool:
+    return bool(answer.refused or ran.out.torn or ran.problem)

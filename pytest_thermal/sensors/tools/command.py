@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from pytest_thermal.sensors.tools.printed import Printed, printed
 
@@ -47,6 +48,25 @@ class Ran:
     """Why it gave no complete answer: it did not start, hung, was ended by a signal, or printed without end."""
     hung: bool = False
     not_found: bool = False
+
+
+class Caller(Protocol):
+    """What calls a program, or answers in its place."""
+
+    program: str
+
+    @property
+    def path(self) -> str | None:
+        """Where the program is; None where it is not installed."""
+        ...
+
+    def run(self, arguments: Sequence[str], *, seconds: float) -> Ran:
+        """Call it, for at most ``seconds``."""
+        ...
+
+    def close(self) -> None:
+        """End what still runs."""
+        ...
 
 
 class Command:

@@ -12,7 +12,7 @@ CONTROLLER = "mcu"
 """The chip part of the key of a card's own controller: board temperature, the card's power."""
 
 CONFLICT = "(two rows of one answer differ)"
-"""The text of a cell that an answer has twice with different figures; no number, so that it is not understood."""
+"""The text of a cell that is there twice with different figures; no number, so that it is not understood."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 from pytest_thermal.sensors.tools import cnmon, npu_smi, numbers, nvidia_smi
 from pytest_thermal.sensors.tools.asking import Way
+from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.tool import Query, Tool
 from pytest_thermal.sensors.tools.tool_source import ToolSource
 
@@ -28,7 +30,7 @@ def make(*, tool: str, only: str = "") -> ToolSource:
     queries = known.queries[:1] if known.roster else known.queries
     return ToolSource(
         name=known.name,
-        program=known.program,
+        command=Command(known.program, environ=os.environ, extra=known.environ),
         ways=[Way(tool=known, query=query) for query in queries],
         only=_numbers(only),
     )
@@ -59,7 +61,7 @@ def make_command(
     ways.append(Way(tool=numbers.TOOL, query=Query(arguments=asked, layout=numbers.numbers)))
     return ToolSource(
         name=name,
-        program=program,
+        command=Command(program, environ=os.environ),
         ways=ways,
         only=_numbers(only),
         deadline_seconds=deadline_seconds,

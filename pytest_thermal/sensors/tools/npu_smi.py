@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header, normal_bus_id
-from pytest_thermal.sensors.tools.devices import CONTROLLER
+from pytest_thermal.sensors.tools.devices import CONFLICT, CONTROLLER
 from pytest_thermal.sensors.tools.figures import fold
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import Key, box, column_rows, keys
@@ -151,7 +151,8 @@ def _section_row(section: Sequence[Key], card: str, asked_chip: str) -> Row | No
     cells: dict[str, Raw] = {}
     for one in section:
         name, unit = header(one.name)
-        cells.setdefault(name, Raw(one.value, unit))
+        raw = Raw(one.value, unit)
+        cells[name] = raw if cells.get(name, raw) == raw else Raw(CONFLICT)
     if not _SECTION_NAMES & set(cells):
         return None
     chip = next(iter(ids), CONTROLLER if CONTROLLER in names else asked_chip)

@@ -21,7 +21,7 @@ _VALUE = re.compile(
     rf"({_NUMBER})\s?(m?(?:°\s?C|℃|C|c))?|\[?(?:n/?a|not supported|unknown error|err!?)\]?|-{{1,2}}", re.IGNORECASE
 )
 _LIST = re.compile(rf"(?:{_VALUE.pattern})(?:[\s,;]+(?:{_VALUE.pattern}))*", re.IGNORECASE)
-_LABELLED = re.compile(r"(\S[^:=]{0,60}?)\s*[:=]\s*(\S.*)")
+_LABELLED = re.compile(r"([A-Za-z][^:=]{0,60}?)\s*(?::\s|=)\s*(\S.*)")
 _NUMBERED = re.compile(r"(?:gpu|npu|mlu|dcu|xpu|card|device)?\s*#?(\d+)", re.IGNORECASE)
 _MOST_DEGREES = 150.0
 _LEAST_MILLIDEGREES = 1000.0
@@ -41,9 +41,9 @@ TOOL = Tool(
 def numbers(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """Lines of numbers, with or without labels and units; None where a line is anything else."""
     lines = [line.strip() for line in out.lines if line.strip()]
-    # A single number often comes without a line end; the last of several without one was cut off.
-    if out.torn and not lines:
-        lines = [out.torn]
+    # A single number often comes without a line end; anything more without one was cut off.
+    if out.torn and not lines and _VALUE.fullmatch(out.torn.strip()):
+        lines = [out.torn.strip()]
     elif out.torn:
         return None
     if not lines:
@@ -59,7 +59,8 @@ def numbers(out: Printed, _arguments: Sequence[str]) -> Answer | None:
         found = [(str(order), value) for order, value in enumerate(values)]
     else:
         return None
-    return _answer(found)
+    # Words alone, such as an error with a colon in it, are no answer of this kind.
+    return _answer(found) if any(re.search(r"\d", value) for _, value in found) else None
 
 
 def _answer(found: Sequence[tuple[str, str]]) -> Answer:

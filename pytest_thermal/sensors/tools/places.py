@@ -22,13 +22,15 @@ class Place:
     sensor: Sensor
     device: Device
     field: Field
+    names: tuple[str, ...]
+    """The cell it was found in. Not another that the field may stand in as well: that may be another quantity."""
 
     def reading(self, row: Row) -> Reading:
         """The figure in ``row``, which is the device's."""
         sensor_id = self.sensor.id
         if row.fault:
             return Reading(sensor_id=sensor_id, missing=Missing.DEVICE_ERROR, detail=row.fault)
-        raw = _cell(row, self.field.names)
+        raw = _cell(row, self.names)
         if raw is None:
             return Reading(sensor_id=sensor_id, missing=Missing.ABSENT, detail="not in the tool's answer")
         found = figure(raw, self.field.unit, assumed=self.field.scale)
@@ -55,6 +57,7 @@ def settle(
             if not offering or not _is_its_own(one, device, devices, rows):
                 continue
             row = rows.get(device.key)
+            names = tuple(name for name in one.names if row and name in row.cells)[:1] or one.names
             part = "" if one.of_card and len(_offering(one, device, devices, rows)) == 1 else device.part
             sensor = Sensor(
                 id=f"{device.card}.{part}{one.quantity}",
@@ -62,10 +65,10 @@ def settle(
                 device=device.card,
                 identity=device.identity,
                 source=source,
-                label=next((name for name in one.names if row and name in row.cells), one.names[0]),
+                label=names[0],
                 limits=_limits(one, row, start.get(device.key)),
             )
-            place = Place(sensor=sensor, device=device, field=one)
+            place = Place(sensor=sensor, device=device, field=one, names=names)
             reading = place.reading(row) if row else None
             if reading and (reading.missing is Missing.NOT_OFFERED or _forbidden(reading)):
                 absent.setdefault(place.sensor.id, Absent(sensor=place.sensor, reading=reading))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pytest_thermal.model import Missing, Reading, Sensor
 from pytest_thermal.sensors.source import Absent, Availability
 from pytest_thermal.sensors.tools.answer import Row
 from pytest_thermal.sensors.tools.asking import Asked, Asker, Way, best_identities
-from pytest_thermal.sensors.tools.command import Command
+from pytest_thermal.sensors.tools.command import Caller
 from pytest_thermal.sensors.tools.devices import Roll, found_devices
 from pytest_thermal.sensors.tools.places import Place, settle
 
@@ -21,10 +20,9 @@ class ToolSource:
         self,
         *,
         name: str,
-        program: str,
+        command: Caller,
         ways: Sequence[Way],
         only: frozenset[str] = frozenset(),
-        environ: Mapping[str, str] | None = None,
         deadline_seconds: float | None = None,
         unfit: str = "",
     ) -> None:
@@ -32,18 +30,16 @@ class ToolSource:
 
         Args:
             name: The source's name.
-            program: What is run, looked for in the PATH of ``environ``.
+            command: The program to call.
             ways: Tried in their order until one gives rows.
             only: Numbers of the cards that are wanted; empty for all.
-            environ: The variables to start from; this process's where not given.
             deadline_seconds: For one reading, where the tool's own is not to be used.
             unfit: Why it cannot be asked at all.
         """
         self.name = name
         self._unfit = unfit
-        extra = ways[0].tool.environ if ways else {}
-        self._command = Command(program, environ=os.environ if environ is None else environ, extra=extra)
-        self._asker = Asker(self._command, ways, only=only, deadline_seconds=deadline_seconds)
+        self._command = command
+        self._asker = Asker(command, ways, only=only, deadline_seconds=deadline_seconds)
         self._roll = Roll(())
         self._places: tuple[Place, ...] = ()
         self._absent: tuple[Absent, ...] = ()
@@ -101,14 +97,17 @@ class ToolSource:
         self._places, self._absent = tuple(places), tuple(absent)
         if not places:
             return Availability(ok=False, reason="its devices offer none of the figures looked for")
-        return Availability(ok=True, reason=self._remark(way))
+        return Availability(ok=True, reason=self._remark(way, asked))
 
-    def _remark(self, way: Way) -> str:
-        """Where what is read was not said beforehand, as what it is read."""
-        if self.name == way.tool.name:
-            return ""
-        labels = sorted({place.sensor.label for place in self._places})
-        return f"its output is read as {way.tool.name}: {', '.join(labels)}"
+    def _remark(self, way: Way, asked: Asked) -> str:
+        """As what a user's command is read; that a device may be lacking, where the first answer was not whole."""
+        remarks = []
+        if self.name != way.tool.name:
+            labels = sorted({place.sensor.label for place in self._places})
+            remarks.append(f"its output is read as {way.tool.name}: {', '.join(labels)}")
+        if asked.cut and asked.problem:
+            remarks.append(f"a device may be lacking, since its answer is not whole: {asked.problem.said}")
+        return "; ".join(remarks)
 
     def _known(self) -> list[str]:
         return best_identities([device.identities for device in self._roll.devices], self._asker.lost)
