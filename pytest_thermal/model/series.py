@@ -19,6 +19,7 @@ from pytest_thermal.model.readings import Sensor
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+IndexArray = NDArray[np.intp]
 
 PhaseName = Literal["baseline", "ramp", "steady", "limit", "cooldown"]
 
@@ -120,7 +121,7 @@ class Figure:
     name: str
     value: float | None
     unit: str
-    """In words: ``celsius``, ``celsius/minute``, ``celsius/watt``, ``seconds``, ``milliseconds``, ``percent``, ``ratio``."""
+    """In words: ``celsius``, ``celsius/minute``, ``celsius/watt``, ``seconds``, ``milliseconds``, ``ratio``, ``count``."""
     uncertainty: float | None = None
     """One standard uncertainty (one sigma) in the same unit; None where none can be stated."""
     reason: str = ""
