@@ -305,7 +305,8 @@ def judge_stream(make_ladder: MakeLadder, wire: MakeWire) -> Judge:
         event({**piece("one"), "error": None}) + event(piece("", "stop")) + DONE,
         event(piece("", "stop")) + event(USAGE) + DONE,  # nothing to be seen, but counted
         ": waiting\n\n" + event(piece("one"), "message") + event(piece("", "stop")) + DONE,
-        event("not json") + event([]) + event("null") + event(piece("one", "stop")) + DONE,
+        event([]) + event(piece("one", "stop")) + DONE,
+        event("") + event(" ") + event("hello", "ping") + event(piece("one", "stop")) + DONE,
         event({"choices": None}) + event({"choices": [None]}) + event(piece("one", "stop")) + DONE,
     ],
 )
@@ -330,6 +331,10 @@ def test_a_stream_that_is_right(body: str, judge_stream: Judge) -> None:
         (event(piece("one")) + event("engine died", "error"), "engine died"),
         (json.dumps(GOOD), "instead of an event stream"),
         ("one two", "instead of an event stream"),
+        (
+            event(piece("one")) + event('{"choices": [{"del') + event(piece("two", "stop")) + DONE,
+            "a chunk of the stream is no JSON",
+        ),
         ('{"error": {"message": "no stream here"}}', "no stream here"),
         ("<html><title>Sign in</title>", "an HTML page"),
     ],
