@@ -46,6 +46,9 @@ class AllureBridge:
         if active is None and not header:
             return
         lines = environment(active, header)
+        spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
+        if spent:
+            lines["Tokens"] = "; ".join(spent)
         metadata: dict[str, Any] = {}
         config.hook.pytest_thermal_metadata(config=config, metadata=metadata)
         lines |= {name: str(value) for name, value in metadata.items()}

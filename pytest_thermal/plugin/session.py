@@ -168,7 +168,9 @@ class Access:
 
     def finding(self, check: str) -> Finding:
         """The finding of a check (``"chat_usage"``); it and all that stands outside it are measured once a run."""
-        return self._noted(self._session.finding(self.domain, check))
+        before = self._session.ledger.spending().output_tokens
+        found = self._session.finding(self.domain, check)
+        return self._noted(found, output_tokens=self._session.ledger.spending().output_tokens - before)
 
     def require(self, check: str) -> Finding:
         """The finding of a check that must hold.
@@ -184,9 +186,9 @@ class Access:
     def require_health(self) -> Finding:
         """The gateway stayed healthy while the suite ran; raises as `require`."""
         __tracebackhide__ = True
-        return self._conclude(self._noted(self._session.health(self.domain)))
+        return self._conclude(self._noted(self._session.health(self.domain), output_tokens=0))
 
-    def _noted(self, found: Finding) -> Finding:
+    def _noted(self, found: Finding, *, output_tokens: int) -> Finding:
         """Keep the finding for reports, and hand it to JUnit and the like as properties (plain values for xdist)."""
         self._item.stash.setdefault(FINDINGS, []).append(found)
         self._item.user_properties += [
@@ -195,6 +197,7 @@ class Access:
             ("thermal_subject", found.subject),
             ("thermal_outcome", str(found.outcome)),
             ("thermal_seen", found.seen),
+            ("thermal_output_tokens", output_tokens),
         ]
         if self._session.active.bench.demo:
             self._item.user_properties.append(("thermal_simulated", True))

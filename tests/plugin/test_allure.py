@@ -55,6 +55,7 @@ def test_environment_names_bench_and_that_it_is_simulated(gate: Run, pytester: p
     gate("--demo", "-k", "test_http", "--alluredir", folder)
     text = (folder / "environment.properties").read_text(encoding="utf-8")
     assert "Evidence=SIMULATED (demo bench)" in text
+    assert "Tokens=0 output and 0 prompt tokens in 0 requests" in text
     assert "Bench=" in text
     assert "pytest-thermal=" in text
 

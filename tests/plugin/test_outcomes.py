@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,9 @@ def test_healthy_bench_is_green_and_marked_as_demo(gate: Run, pytester: pytest.P
     result.stdout.fnmatch_lines(["tokens: * output and * prompt tokens in * requests*"])
     junit = (pytester.path / "j.xml").read_text()
     assert junit.count('name="thermal_simulated" value="True"') >= 20
+    spent = [int(number) for number in re.findall(r'name="thermal_output_tokens" value="(\d+)"', junit)]
+    assert f"tokens: {sum(spent)} output" in result.stdout.str()
+    assert sum(spent) > 0
 
 
 def test_no_bench_at_all_is_the_demo_bench_and_says_so(gate: Run) -> None:
