@@ -36,7 +36,7 @@ def open_source(spec: SourceSpec) -> Source:
     if not isinstance(made, Source):
         raise SpecError(
             f"source {spec.name}: {spec.factory} made a {type(made).__name__}, which is no source\n"
-            "likely: name, probe, sensors, read or close is missing\ntry: pytest_thermal.sensors.Source says what it needs"
+            "likely: name, probe, sensors, read or close is missing\ntry: pytest_thermal.sensors.Source says what"
         )
     checked = Checked(made)
     return Without(checked, spec.without) if spec.without else checked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Missing
@@ -71,8 +71,8 @@ class Asker:
         with_words = [one for one in told if one.problem and one.problem.missing is not Missing.NOT_UNDERSTOOD]
         return (with_words or told or [Asked(rows=(), problem=None)])[0]
 
-    def again(self, known: Sequence[str]) -> Asked:
-        """Ask the way that works. ``known`` are the identities of the devices, the best of each."""
+    def again(self, known: Sequence[Sequence[str]]) -> Asked:
+        """Ask the way that works. ``known`` has the identities of each device, the best first."""
         if self.way is None:
             return Asked(rows=(), problem=None)
         seconds = self._deadline_seconds or self.way.tool.deadline_seconds
@@ -110,7 +110,7 @@ class Asker:
             answer = self._understood(way, self._arguments, ran)
         else:
             ran, answer = outputs[self._arguments] = self._call(way, self._arguments, seconds)
-        known = way.tool.census() if way.tool.census else ()
+        known = [(identity,) for identity in way.tool.census()] if way.tool.census else []
         for _ in range(_MORE_TRIES):
             ran, answer = self._adapted(way, ran, answer, known, seconds)
             if not answer.rows or not _cut(ran, answer):
@@ -163,14 +163,16 @@ class Asker:
             problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=said)
         return replace(answer, problem=problem)
 
-    def _adapted(self, way: Way, ran: Ran, answer: Answer, known: Sequence[str], seconds: float) -> tuple[Ran, Answer]:
+    def _adapted(
+        self, way: Way, ran: Ran, answer: Answer, known: Sequence[Sequence[str]], seconds: float
+    ) -> tuple[Ran, Answer]:
         """The answer to other arguments, where the tool refused these for what can be left out of them."""
         for _ in range(_MOST_ADAPTIONS):
             if answer.rows or ran.hung or way.query.adapt is None:
                 break
             if answer.problem and answer.problem.identity:
                 self.lost.setdefault(answer.problem.identity, answer.problem)
-            working = [one for one in known if one not in self.lost]
+            working = [names[0] for names in known if names and not set(names) & set(self.lost)]
             arguments = way.query.adapt(self._arguments, ran.out, working)
             if arguments is None or tuple(arguments) == self._arguments:
                 break
@@ -191,11 +193,6 @@ class Asker:
             hung=bool(ran and ran.hung),
             cut=bool(ran and _cut(ran, answer)),
         )
-
-
-def best_identities(identities: Sequence[Sequence[str]], lost: Mapping[str, Problem]) -> list[str]:
-    """The best identity of each device that is not lost under any of its names."""
-    return [names[0] for names in identities if names and not set(names) & set(lost)]
 
 
 def _cut(ran: Ran, answer: Answer) -> bool:

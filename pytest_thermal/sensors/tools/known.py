@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 
 from pytest_thermal.sensors.tools import cnmon, npu_smi, numbers, nvidia_smi
 from pytest_thermal.sensors.tools.asking import Way
@@ -51,6 +52,18 @@ def make_command(
     else:
         unfit = _why_unfit(command, words)
     program, *arguments = words or [""]
+    return ToolSource(
+        name=name,
+        command=Command(program, environ=os.environ),
+        ways=command_ways(arguments),
+        only=_numbers(only),
+        deadline_seconds=deadline_seconds,
+        unfit=unfit,
+    )
+
+
+def command_ways(arguments: Sequence[str]) -> list[Way]:
+    """What a command with these arguments may print: any layout of any tool, and at last plain numbers."""
     asked = tuple(arguments)
     ways = [
         Way(tool=tool, query=Query(arguments=asked, layout=layout))
@@ -58,15 +71,7 @@ def make_command(
         if not tool.roster
         for layout in tool.layouts
     ]
-    ways.append(Way(tool=numbers.TOOL, query=Query(arguments=asked, layout=numbers.numbers)))
-    return ToolSource(
-        name=name,
-        command=Command(program, environ=os.environ),
-        ways=ways,
-        only=_numbers(only),
-        deadline_seconds=deadline_seconds,
-        unfit=unfit,
-    )
+    return [*ways, Way(tool=numbers.TOOL, query=Query(arguments=asked, layout=numbers.numbers))]
 
 
 def _why_unfit(command: str, words: list[str]) -> str:

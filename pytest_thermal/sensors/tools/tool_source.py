@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pytest_thermal.model import Missing, Reading, Sensor
 from pytest_thermal.sensors.source import Absent, Availability
 from pytest_thermal.sensors.tools.answer import Row
-from pytest_thermal.sensors.tools.asking import Asked, Asker, Way, best_identities
+from pytest_thermal.sensors.tools.asking import Asked, Asker, Way
 from pytest_thermal.sensors.tools.command import Caller
 from pytest_thermal.sensors.tools.devices import Roll, found_devices
 from pytest_thermal.sensors.tools.places import Place, settle
@@ -69,7 +69,7 @@ class ToolSource:
         self.probe()
         if not self._places:
             return []
-        asked = self._asker.again(self._known())
+        asked = self._asker.again([device.identities for device in self._roll.devices])
         rows, refused = self._roll.assign(asked.rows)
         return [self._reading(place, rows.get(place.device.key), asked, refused) for place in self._places]
 
@@ -109,9 +109,6 @@ class ToolSource:
             remarks.append(f"a device may be lacking, since its answer is not whole: {asked.problem.said}")
         return "; ".join(remarks)
 
-    def _known(self) -> list[str]:
-        return best_identities([device.identities for device in self._roll.devices], self._asker.lost)
-
     def _reading(self, place: Place, row: Row | None, asked: Asked, refused: str) -> Reading:
         if row is not None:
             return place.reading(row)
@@ -124,4 +121,7 @@ class ToolSource:
             return Reading(sensor_id=sensor_id, missing=Missing.NOT_UNDERSTOOD, detail=refused)
         if problem is not None and problem.identity in ("", *mine):
             return Reading(sensor_id=sensor_id, missing=problem.missing, detail=problem.said)
+        if problem is not None and not asked.rows:
+            detail = f"hidden by another device's failure: {problem.said}"
+            return Reading(sensor_id=sensor_id, missing=Missing.UNREADABLE, detail=detail)
         return Reading(sensor_id=sensor_id, missing=Missing.ABSENT, detail="not in the tool's answer")

@@ -1,0 +1,68 @@
+"""However an output is damaged, a reading is right or missing: never wrong, never another card's, never 0."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.sensors.canned import EXPECTED, canned_file, files, user_command, values
+
+WHOLE = [name for name in files(with_readings=True) if not name.startswith("numbers")]
+REPEATS = ("dmon", "watch")
+"""Outputs that hold earlier readings too, which are right as well."""
+
+
+def damaged(data: bytes, chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    lines = data.splitlines(keepends=True)
+    for end in sorted(chance.sample(range(len(data)), min(len(data), 40))):
+        yield f"cut after {end} bytes", data[:end]
+    yield "printed twice", data + data
+    yield "with CRLF", data.replace(b"\n", b"\r\n")
+    yield "coloured", b"\x1b[32m" + data.replace(b" ", b"\x1b[0m ") + b"\x1b[0m\n"
+    yield "with a BOM", b"\xef\xbb\xbf" + data
+    yield "with a title set", b"\x1b]0;monitor\x07" + data
+    yield "as UTF-16", data.decode().encode("utf-16")
+    for number in chance.sample(range(len(lines)), min(len(lines), 8)):
+        yield f"without line {number}", b"".join(lines[:number] + lines[number + 1 :])
+        yield f"line {number} twice", b"".join(lines[: number + 1] + lines[number:])
+        warning = b"[WARNING] the package of 42 C is old, 99 % of 300 W\n"
+        yield f"a warning before line {number}", b"".join((*lines[:number], warning, *lines[number:]))
+        half = lines[number][: len(lines[number]) // 2] + b"\n"
+        yield f"line {number} torn", b"".join((*lines[:number], half, *lines[number + 1 :]))
+    for _ in range(10):
+        place = chance.randrange(len(data))
+        noise = bytes(chance.randrange(128, 256) for _ in range(chance.randrange(1, 12)))
+        yield f"noise at {place}", data[:place] + noise + data[place:]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_damaged_output_gives_nothing_wrong(name: str) -> None:
+    canned = canned_file(name)
+    data = canned.out
+    assert isinstance(data, bytes)
+    source = user_command(canned, EXPECTED[name]["command"])
+    right = values(source)
+    assert right
+    wrong = []
+    for what, out in damaged(data, random.Random(name)):
+        canned.out = out
+        for sensor, value in values(source).items():
+            if value != right[sensor] and not any(word in name for word in REPEATS):
+                wrong.append(f"{what}: {sensor} {value}, not {right[sensor]}")
+        canned.out = data
+        assert values(source) == right
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if "noheader" not in EXPECTED[name]["command"]])
+def test_a_tool_in_another_language_is_not_understood(name: str) -> None:
+    canned = canned_file(name)
+    source = user_command(canned, EXPECTED[name]["command"])
+    assert source.probe().ok
+    assert isinstance(canned.out, bytes)
+    text = re.sub(r"[A-Za-z][A-Za-z ._-]{2,}", lambda match: "值" * len(match[0]), canned.out.decode())
+    canned.out = text.encode()
+    assert values(source) == {}
