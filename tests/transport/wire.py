@@ -147,11 +147,12 @@ class Wire:
         try:
             if self._tls is not None:
                 spoken = self._tls.wrap_socket(sock, server_side=True)
+                self._open.add(spoken)
             self._script(Peer(spoken, self._stopping, self.asked))
         except OSError:
             pass  # the client went away, or refused our certificate
         finally:
-            self._open.discard(sock)
+            self._open -= {sock, spoken}
             spoken.close()
             sock.close()
 
