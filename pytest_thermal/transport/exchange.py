@@ -19,6 +19,8 @@ from pytest_thermal.transport.deadline import Patience
 BODY_LIMIT_BYTES = 2_000_000
 """More than any model list; an endless body must not fill the bench's memory."""
 
+MOST_STALE_CONNECTIONS = 2
+
 UNLIMITED_SECONDS = 3600.0
 """In place of a client's "no timeout"."""
 
@@ -153,7 +155,7 @@ def exchange(
     try:
         request = client.build_request(method, url, json=json_body, headers=headers, extensions=extensions)
         known["url"] = str(request.url)
-        response = client.send(request, auth=auth, stream=True)
+        response = send(client, request, auth=auth)
         known |= {"status": response.status_code, "reason": response.reason_phrase, "headers": response.headers}
         for chunk in response.iter_bytes():
             body += chunk
@@ -169,6 +171,33 @@ def exchange(
         if response is not None:
             response.close()
     return Exchange(**known, body=bytes(body), latency_seconds=time.perf_counter() - begin)
+
+
+def send(
+    client: httpx.Client,
+    request: httpx.Request,
+    *,
+    auth: httpx.Auth | httpx._client.UseClientDefault | None = httpx.USE_CLIENT_DEFAULT,
+) -> httpx.Response:
+    """The head of the answer to ``request``; its body is still to be read.
+
+    A kept connection may have been closed by the peer just when the request left: that says nothing of the gateway, so
+    the request goes once more, over the next connection. What a new connection does is not repeated.
+    """
+    fresh = False
+
+    def trace(event: str, _: object) -> None:
+        nonlocal fresh
+        fresh = fresh or "connect_tcp" in event
+
+    request.extensions["trace"] = trace
+    for _ in range(MOST_STALE_CONNECTIONS):
+        try:
+            return client.send(request, auth=auth, stream=True)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
+            if fresh or read_fault(error, began=False)[0] not in (Fault.CLOSED, Fault.RESET):
+                raise
+    return client.send(request, auth=auth, stream=True)
 
 
 def read_fault(error: BaseException, *, began: bool) -> tuple[Fault, str]:

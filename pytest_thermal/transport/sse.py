@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from pytest_thermal.transport.deadline import Patience
-from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, Exchange, Fault, read_fault, read_json
+from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, Exchange, Fault, read_fault, read_json, send
 
 DONE = "[DONE]"
 AFTER_DONE_SECONDS = 0.2
@@ -80,7 +80,7 @@ def stream_exchange(
     try:
         request = client.build_request("POST", url, json=json_body, extensions=extensions)
         known["url"] = str(request.url)
-        response = client.send(request, stream=True)
+        response = send(client, request)
         known |= {"status": response.status_code, "reason": response.reason_phrase, "headers": response.headers}
         for chunk in response.iter_bytes():
             now = time.perf_counter() - begin

@@ -345,6 +345,43 @@ def test_a_kept_connection_that_the_peer_closed_meanwhile_is_no_fault(wire: Make
         threading.Event().wait(0.1)
 
 
+@pytest.mark.parametrize("reset", [True, False])
+def test_a_kept_connection_that_closes_just_then_is_no_fault(reset: bool, wire: MakeWire, connect: MakeClient) -> None:
+    def script(peer: Peer) -> None:
+        peer.request()
+        peer.send(answer(LISTING))
+        peer.request()  # taken, and not answered: as when an idle timeout and a request meet
+        if reset:
+            peer.reset()
+
+    server = wire(script)
+    made = connect(server)
+    for _ in range(3):
+        assert exchange(made, "POST", server.url + "/chat/completions", json_body={"a": 1}).ok
+    assert {asked.body for asked in server.asked} == {b'{"a":1}'}
+    assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_what_a_new_connection_does_is_not_repeated(reset: bool, wire: MakeWire, connect: MakeClient) -> None:
+    """An engine that crashes on a request is not made to crash again and again."""
+
+    def script(peer: Peer) -> None:
+        while (asked := peer.request()) is not None and asked.method == "GET":
+            peer.send(answer(LISTING))
+        if reset:
+            peer.reset()
+
+    server = wire(script)
+    assert not exchange(connect(server), "POST", server.url + "/chat/completions", json_body={}).ok
+    assert len(server.asked) == 1
+    kept = connect(server)
+    assert exchange(kept, "GET", server.url + "/models").ok
+    found = exchange(kept, "POST", server.url + "/chat/completions", json_body={})
+    assert found.fault in (Fault.CLOSED, Fault.RESET)
+    assert [asked.method for asked in server.asked] == ["POST", "GET", "POST", "POST"]
+
+
 def test_a_client_that_was_closed_is_a_fault_too(wire: MakeWire, connect: MakeClient) -> None:
     server = wire(always(answer({})))
     made = connect(server)

@@ -167,6 +167,17 @@ def test_after_a_whole_stream_the_connection_serves_the_next(wire: MakeWire, con
     assert len(connections) == 1
 
 
+def test_a_kept_connection_that_closes_just_then_is_no_fault(wire: MakeWire, connect: MakeClient) -> None:
+    def script(peer: Peer) -> None:
+        peer.request()
+        peer.send(HEAD + token("a") + DONE + END)
+        peer.request()
+
+    client = connect(wire(script))
+    for _ in range(3):
+        assert streamed(client).exchange.fault is None
+
+
 def test_a_stall_is_silence_with_what_came_before(wire: MakeWire, connect: MakeClient) -> None:
     found = streamed(connect(wire(saying(HEAD + token("a"), then=Peer.hold))), stall=0.3)
     assert found.exchange.fault is Fault.SILENCE

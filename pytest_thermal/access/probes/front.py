@@ -29,7 +29,8 @@ def http(gateway: Gateway) -> Verdict:
     answer = gateway.models_without_key if _unsendable(gateway) else gateway.models
     found = gateway.diagnose(_with_banner(gateway, answer), "models")
     if found is not None and not is_outside("http", found.layer):
-        return found.verdict(answer)
+        # A page with 200 is also what a console says to every path that is not its API's.
+        return (_path_verdict(gateway, answer) if answer.ok and answer.is_html else None) or found.verdict(answer)
     server = answer.headers.get("server", "")
     return passed(
         f"{answer.status_line} from {answer.line}" + (f", server: {server[:40]}" if server else ""),
@@ -164,8 +165,12 @@ def _open_to_all(gateway: Gateway, answer: Exchange) -> bool:
         if answer is gateway.models
         else exchange(gateway.client, "GET", answer.url, auth=None, read_seconds=gateway.answer_seconds)
     )
-    refused = gateway.diagnose(bare, "models")
-    return bare.fault is not None or bare.status in (408, 429, 502, 503, 504) or refused is None
+    return _is_failure(bare) or gateway.diagnose(bare, "models") is None
+
+
+def _is_failure(answer: Exchange) -> bool:
+    """Whether an answer (or none) comes from a gateway in trouble, so that it says nothing about the key."""
+    return answer.fault is not None or answer.status in (408, 429, 502, 503, 504)
 
 
 def _key_by_chat(gateway: Gateway, listing: Exchange) -> Verdict:
@@ -184,7 +189,7 @@ def _key_by_chat(gateway: Gateway, listing: Exchange) -> Verdict:
     bare = gateway.chat_without_key
     if bare.ok:
         return skipped("not proven: this gateway checks no key; a chat without one is answered too")
-    if bare.fault is not None:
+    if _is_failure(bare):
         raise CannotMeasure(
             f"the model list is open, and a chat without the key ended in: {bare.status_line}",
             likely="the gateway drops requests without a key, or failed just then",
@@ -232,7 +237,7 @@ def _answering_elsewhere(gateway: Gateway) -> Exchange | None:
 
 
 def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
-    if answer.status not in (404, 405, 410, 501):
+    if answer.status not in (404, 405, 410, 501) and not (answer.ok and answer.is_html):
         return None
     other = _answering_elsewhere(gateway)
     if other is None:
@@ -243,6 +248,7 @@ def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
     amount = f"{levels} level{'s' if levels != 1 else ''} of path too {'many' if here > there else 'few'}"
     return failed(
         f"{describe(answer)}, but {other.status_line} from {other.line}",
+        layer="models",
         likely=f"the address has {amount}" if levels else "the address has another path",
         advice=f"base_url {right} instead of {gateway.domain.base_url}"
         f" (set in {gateway.bench.origins.get(f'domains.{gateway.domain.name}.base_url', 'the bench file')})",

@@ -36,7 +36,7 @@ def chat_usage(gateway: Gateway) -> Verdict:
     usage = usage_in(gateway.chat.json)
     proof = transcript(gateway.chat)
     if usage is None or usage.missing:
-        raw = quote(str(gateway.chat.json.get("usage")))
+        raw = "" if usage is None else quote(str(gateway.chat.json["usage"]))
         return failed(
             "the answer has no usage"
             if usage is None
