@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """The text a person reads: what was seen, then ``likely:`` and ``try:`` lines where there is something to say."""
+        """The text a person reads: what was seen, then ``likely:`` and ``try:`` lines if there is something to say."""
         lead = {Outcome.INCONCLUSIVE: "inconclusive: ", Outcome.BLOCKED: "blocked: "}.get(self.outcome, "")
         lines = [f"{lead}{self.layer}: {self.seen}"]
         if self.likely:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import allure
+import allure_commons
 import pytest
 
 from pytest_thermal import __version__
@@ -18,11 +20,28 @@ if TYPE_CHECKING:
     from pytest_thermal.model import Finding
 
 
+class PlainMessages:
+    """Lets a result's message begin with the layer: Allure puts the exception's class before it."""
+
+    @allure_commons.hookimpl(tryfirst=True)
+    def report_result(self, result: Any) -> None:
+        """Cut the class name off our own exceptions' messages."""
+        details = result.statusDetails
+        if details is not None and details.message:
+            details.message = _OWN_EXCEPTION.sub("", details.message)
+
+
+_OWN_EXCEPTION = re.compile(r"^(?:[\w.]+\.)?(?:FindingFailed|Inconclusive): ")
+
+
 class AllureBridge:
     """Listens to reports of the process it runs in; the controller also writes the environment."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        plain = PlainMessages()
+        allure_commons.plugin_manager.register(plain, "thermal-messages")
+        config.add_cleanup(lambda: allure_commons.plugin_manager.unregister(plugin=plain) and None)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(

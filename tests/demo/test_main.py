@@ -20,8 +20,15 @@ ROOT = Path(__file__).parents[2]
 CANARY = "sk-canary-5f0e1d2c3b4a5968"
 
 
+# What a background shell starts ignores Ctrl-C from birth.
+HEEDING = (
+    "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    " sys.argv[0] = 'demo'; runpy.run_module('pytest_thermal.demo', run_name='__main__')"
+)
+
+
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pytest_thermal.demo", *arguments]
+    return [sys.executable, "-c", HEEDING, *arguments]
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -52,7 +52,8 @@ def test_shipped_templates_are_benches(gate: Run, template: str) -> None:
         template,
         "--collect-only",
         "-q",
-        env={"TAOTOKEN_API_KEY": "sk-abcdefghijkl", "TAOTOKEN_API_KEY_B": "sk-abcdefghijkm"},
+        env=dict.fromkeys(("TAOTOKEN_API_KEY", "TAOTOKEN_API_KEY_UB0", "TAOTOKEN_API_KEY_UB1"), "sk-abcdefghijkl")
+        | {"TAOTOKEN_BASE_URL": DEAD},
     )
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
 
