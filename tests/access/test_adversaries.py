@@ -397,6 +397,18 @@ def list_only(peer: Peer, asked: Asked) -> None:
     peer.send(answer(MODELS) if asked.method == "GET" else answer({"error": "no"}, status="401 Unauthorized"))
 
 
+def told_with_200(peer: Peer, asked: Asked) -> None:
+    peer.send(answer({"error_code": 110, "error_msg": "Access token invalid"}))
+
+
+def list_and_200(peer: Peer, asked: Asked) -> None:
+    peer.send(answer(MODELS if asked.method == "GET" else {"success": False, "message": "no key"}))
+
+
+def welcome(peer: Peer, asked: Asked) -> None:
+    peer.send(answer(MODELS if asked.method == "GET" else completion(json.loads(asked.body))))
+
+
 def break_down(peer: Peer, asked: Asked) -> None:
     peer.send(answer(b"Internal Server Error", status="500 Internal Server Error", kind="text/plain"))
 
@@ -407,6 +419,9 @@ def break_down(peer: Peer, asked: Asked) -> None:
         (refuse, Outcome.PASSED, "GET /v1/models answers with it and not without it"),
         (login, Outcome.PASSED, "GET /v1/models answers with it and not without it"),
         (break_down, Outcome.PASSED, "GET /v1/models answers with it and not without it"),
+        (told_with_200, Outcome.PASSED, "GET /v1/models answers with it and not without it"),
+        (list_and_200, Outcome.PASSED, "POST /v1/chat/completions answers with it and not without it"),
+        (welcome, Outcome.SKIPPED, "a chat without one is answered too"),
         (list_only, Outcome.PASSED, "POST /v1/chat/completions answers with it and not without it"),
         (drop, Outcome.INCONCLUSIVE, "a chat without the key ended in"),
         (busy, Outcome.INCONCLUSIVE, "a chat without the key ended in"),

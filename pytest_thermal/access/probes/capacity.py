@@ -22,7 +22,7 @@ SERIAL_FACTOR = 2.0
 """Fewer than this many requests at work at once, of 8 or 16, is one after another."""
 WORSE_THAN_SERIAL = 0.5
 """Fewer than this: one after another would have been twice as fast."""
-SERIAL_DELAY_SECONDS = 1.0
+SERIAL_DELAY_SECONDS = 1.5
 """Queueing shorter than this does not matter to a load, and cannot be told from a slow machine's jitter."""
 
 

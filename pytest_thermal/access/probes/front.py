@@ -58,7 +58,7 @@ def key(gateway: Gateway) -> Verdict:
             answer, found = other, gateway.diagnose(other, "models")
     if found is not None and found.layer in ("key", "quota"):
         return found.verdict(answer)
-    if answer.ok and not _open_to_all(gateway, answer):
+    if found is None and not _open_to_all(gateway, answer):
         return _good(gateway, f"{answer.line} answers with it and not without it", answer)
     return _key_by_chat(gateway, answer)
 
@@ -187,7 +187,7 @@ def _key_by_chat(gateway: Gateway, listing: Exchange) -> Verdict:
     if gateway.domain.key is None:
         return skipped("the bench names no key, and this gateway asks for none")
     bare = gateway.chat_without_key
-    if bare.ok:
+    if gateway.diagnose(bare, "chat") is None:
         return skipped("not proven: this gateway checks no key; a chat without one is answered too")
     if _is_failure(bare):
         raise CannotMeasure(
