@@ -68,13 +68,17 @@ def table(discovery: Discovery) -> str:
             *(_row(absent.sensor, absent.reading, one) for absent in one.absent),
         ]
         state = "" if one.availability.ok else "not available"
-        heading = ": ".join(filter(None, (one.spec.name, state, one.availability.reason)))
-        lines.append(heading)
+        # Where a line below says the same, once is enough.
+        said = any(one.availability.reason == absent.reading.detail for absent in one.absent)
+        reason = "" if said else one.availability.reason
+        lines.append(": ".join(filter(None, (one.spec.name, state, reason))))
         lines += _lines(shown)
-    count = len(discovery.sensors)
-    lines.append("")
-    lines.append(f"{count} sensor{'' if count == 1 else 's'} of {len(discovery.specs)} sources")
+    lines += ["", f"{_counted(len(discovery.sensors), 'sensor')} of {_counted(len(discovery.specs), 'source')}"]
     return "\n".join(lines)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _row(sensor: Sensor, reading: Reading | None, one: Found) -> Row:

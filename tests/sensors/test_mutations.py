@@ -17,7 +17,7 @@ REPEATS = ("dmon", "watch")
 
 def damaged(data: bytes, chance: random.Random) -> Iterator[tuple[str, bytes]]:
     lines = data.splitlines(keepends=True)
-    for end in sorted(chance.sample(range(len(data)), min(len(data), 40))):
+    for end in sorted(chance.sample(range(len(data)), min(len(data), 24))):
         yield f"cut after {end} bytes", data[:end]
     yield "printed twice", data + data
     yield "with CRLF", data.replace(b"\n", b"\r\n")
@@ -25,7 +25,7 @@ def damaged(data: bytes, chance: random.Random) -> Iterator[tuple[str, bytes]]:
     yield "with a BOM", b"\xef\xbb\xbf" + data
     yield "with a title set", b"\x1b]0;monitor\x07" + data
     yield "as UTF-16", data.decode().encode("utf-16")
-    for number in chance.sample(range(len(lines)), min(len(lines), 8)):
+    for number in chance.sample(range(len(lines)), min(len(lines), 6)):
         yield f"without line {number}", b"".join(lines[:number] + lines[number + 1 :])
         yield f"line {number} twice", b"".join(lines[: number + 1] + lines[number:])
         warning = b"[WARNING] the package of 42 C is old, 99 % of 300 W\n"

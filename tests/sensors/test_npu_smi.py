@@ -31,9 +31,10 @@ def details(arguments: Sequence[str]) -> str:
 def test_the_power_of_a_card_comes_from_its_controller() -> None:
     canned = Canned(details)
     assert values(own_tool(canned, "npu-smi-details")) == {"npu1.power_watts": 31, "npu4.power_watts": 34}
-    assert ["info", "-t", "memory", "-i", "4", "-c", "1"] in canned.calls
-    # Asked once a card, although it has two chips.
+    # Asked once a card, although it has two chips; at start and for the reading.
     assert canned.calls.count(["info", "-t", "power", "-i", "4"]) == 2
+    # What no card answers is not asked again.
+    assert canned.calls.count(["info", "-t", "memory", "-i", "4", "-c", "1"]) == 1
 
 
 def test_a_family_without_chips_is_asked_without_one() -> None:
@@ -54,10 +55,7 @@ def test_an_answer_about_another_card_is_none() -> None:
             return MAP.replace("310P3", "910B3")
         return keys(("NPU ID", 4), ("Chip ID", 0), ("HBM Temperature(C)", 55))
 
-    source = own_tool(Canned(out), "npu-smi-details")
-    assert values(source) == {"npu4.memory.temperature_celsius": 55} or values(source) == {
-        "npu4.chip0.memory.temperature_celsius": 55
-    }
+    assert values(own_tool(Canned(out), "npu-smi-details")) == {"npu4.memory.temperature_celsius": 55}
 
 
 def test_without_a_map_the_list_says_which_cards_there_are() -> None:
@@ -127,3 +125,19 @@ def test_nameless_cards_are_refused_when_one_is_missing() -> None:
     del lines[first : first + 3]
     canned.out = "".join(lines)
     assert {reading.missing for reading in source.read()} == {Missing.NOT_UNDERSTOOD}
+
+
+def test_a_call_that_fails_is_told_of_its_own_card_alone() -> None:
+    broken: set[str] = set()
+
+    def out(arguments: Sequence[str]) -> str:
+        card = arguments[arguments.index("-i") + 1] if "-i" in arguments else ""
+        return "dcmi get power failed. ret is -8012\n" if card in broken else details(arguments)
+
+    source = own_tool(Canned(out), "npu-smi-details")
+    assert source.probe().ok
+    broken.add("4")
+    readings = read(source)
+    assert readings["npu1.power_watts"].value == 31
+    assert readings["npu4.power_watts"].missing is Missing.DEVICE_ERROR
+    assert "-8012" in readings["npu4.power_watts"].detail

@@ -156,8 +156,9 @@ class ProcStat:
         """Take the counters. The first look takes them twice, :data:`LEAST_SECONDS` apart."""
         if self._looked is None:
             self._take()
-        if self._looked is not None:
-            self._sleep(max(0.0, self._looked + LEAST_SECONDS - self._clock()))
+        early = self._looked + LEAST_SECONDS - self._clock() if self._looked is not None else 0.0
+        if early > 0:
+            self._sleep(early)
         self._take()
 
     def utilisation(self, sensor: Sensor, names: Sequence[str]) -> Reading:

@@ -103,8 +103,9 @@ class Energy:
             begun = self._step()
             if begun is not None:
                 return begun
-        if self._last is not None:
-            self._sleep(max(0.0, self._last[0] + LEAST_SECONDS - self._clock()))
+        early = self._last[0] + LEAST_SECONDS - self._clock() if self._last else 0.0
+        if early > 0:
+            self._sleep(early)
         before = self._last
         problem = self._step()
         if problem is not None:

@@ -30,7 +30,7 @@ class Problem:
     said: str
     """In the tool's words, with ours where they explain it."""
     identity: str = ""
-    """The one device it is about, where it is about one."""
+    """The one device, or card of several, that it is about, where it is about one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ class Asked:
     """What a round of calls gave."""
 
     rows: tuple[Row, ...]
-    problem: Problem | None
+    problems: tuple[Problem, ...] = ()
     """Why rows are lacking, where the tool or its end says so."""
     hung: bool = False
     cut: bool = False
@@ -51,6 +51,7 @@ class Asker:
         self._deadline_seconds = deadline_seconds
         self._arguments: tuple[str, ...] = ()
         self._roster: tuple[Row, ...] = ()
+        self._useful: tuple[Query, ...] = ()
         self.way: Way | None = None
         self.lost: dict[str, Problem] = {}
         """By identity: devices that the tool cannot be asked about, and that hide the others."""
@@ -68,13 +69,13 @@ class Asker:
             told.append(asked)
             if asked.hung:
                 break
-        with_words = [one for one in told if one.problem and one.problem.missing is not Missing.NOT_UNDERSTOOD]
-        return (with_words or told or [Asked(rows=(), problem=None)])[0]
+        with_words = [one for one in told if any(why.missing is not Missing.NOT_UNDERSTOOD for why in one.problems)]
+        return (with_words or told or [Asked(rows=())])[0]
 
     def again(self, known: Sequence[Sequence[str]]) -> Asked:
         """Ask the way that works. ``known`` has the identities of each device, the best first."""
         if self.way is None:
-            return Asked(rows=(), problem=None)
+            return Asked(rows=())
         seconds = self._deadline_seconds or self.way.tool.deadline_seconds
         if self.way.tool.roster:
             return self._round(self.way, seconds)
@@ -96,7 +97,7 @@ class Asker:
     def _first(self, way: Way, outputs: dict[tuple[str, ...], tuple[Ran, Answer]]) -> Asked:
         seconds = self._deadline_seconds or way.tool.start_seconds
         if way.tool.roster:
-            asked = Asked(rows=(), problem=None)
+            asked = Asked(rows=())
             for query in way.tool.roster:
                 ran, answer = self._call(replace(way, query=query), query.arguments, seconds)
                 self._roster = answer.rows
@@ -122,22 +123,28 @@ class Asker:
     def _round(self, way: Way, seconds: float) -> Asked:
         """One call for each device of the roster, whose time together is ``seconds``."""
         until = time.monotonic() + seconds
+        names = {name for field in way.tool.fields for name in field.names}
+        queries = self._useful or way.tool.queries
         rows: list[Row] = []
-        problem: Problem | None = None
-        calls = [(query, *call) for query in way.tool.queries for call in query.calls(self._roster).items()]
-        hung = False
+        problems: list[Problem] = []
+        useful: list[Query] = []
+        calls = [(one, *call) for one in queries for call in one.calls(self._roster).items()]
         for query, arguments, key in calls:
             left = max(_LEAST_SECONDS, until - time.monotonic())
             ran, answer = self._call(replace(way, query=query), arguments, left)
-            problem = problem or answer.problem
+            if ran.hung:
+                problems = [answer.problem] if answer.problem else []
+                return replace(self._asked(way, None, Answer(rows=tuple(rows))), problems=tuple(problems), hung=True)
+            if answer.problem:
+                about = key if "{chip}" in query.arguments else key.partition("/")[0]
+                problems.append(replace(answer.problem, identity=f"{way.tool.device} {about}"))
             # Asked about one card by its number, an answer about another is none.
             mine = [row for row in answer.rows if row.key.partition("/")[0] == key.partition("/")[0]]
             rows += [replace(row, identities=(f"{way.tool.device} {row.key}",)) for row in mine]
-            hung = ran.hung
-            if hung:
-                break
-        asked = self._asked(way, None, Answer(rows=tuple(rows), problem=problem))
-        return replace(asked, hung=hung)
+            useful += [query] if any(names & set(row.cells) for row in mine) else []
+        # What no device answers is not asked again.
+        self._useful = self._useful or tuple(query for query in queries if query in useful)
+        return replace(self._asked(way, None, Answer(rows=tuple(rows))), problems=tuple(problems))
 
     def _call(self, way: Way, arguments: Sequence[str], seconds: float) -> tuple[Ran, Answer]:
         ran = self._command.run(arguments, seconds=seconds)
@@ -189,7 +196,7 @@ class Asker:
             problem = Problem(missing=Missing.ABSENT, said=f"shows none of the cards asked for: {sorted(self._only)}")
         return Asked(
             rows=wanted,
-            problem=problem,
+            problems=(problem,) if problem else (),
             hung=bool(ran and ran.hung),
             cut=bool(ran and _cut(ran, answer)),
         )

@@ -77,7 +77,7 @@ def command_ways(arguments: Sequence[str]) -> list[Way]:
 def _why_unfit(command: str, words: list[str]) -> str:
     if not words:
         return "the command is empty"
-    shell = next((word for word in words if word in _SHELL or word.startswith("$(")), None)
+    shell = next((word for word in words if word in _SHELL or word.startswith("$(") or word.endswith(";")), None)
     if shell or "`" in command:
         return f"{shell or '`'!r} in {command!r} needs a shell, and none is used: put the line into a script"
     return ""

@@ -118,7 +118,7 @@ def _parts(line: str) -> list[str]:
 
 def _is_header(parts: Sequence[Sequence[str]]) -> bool:
     """Whether a group of another shape is the header of the next box, such as the list of processes."""
-    return not any(re.search(r"\d", part) for line in parts for part in line)
+    return not any(re.search(r"(?<![A-Za-z])\d", part) for line in parts for part in line)
 
 
 def _names(part: str) -> list[str]:

@@ -85,7 +85,7 @@ class ToolSource:
         asked = self._asker.start()
         way = self._asker.way
         if way is None:
-            return Availability(ok=False, reason=asked.problem.said if asked.problem else "shows no device")
+            return Availability(ok=False, reason=asked.problems[0].said if asked.problems else "shows no device")
         devices = found_devices(asked.rows, way.tool.device)
         # A card that hides all others is known by its address alone.
         fallen = [one for one in self._asker.lost if not any(one in device.identities for device in devices)]
@@ -105,23 +105,28 @@ class ToolSource:
         if self.name != way.tool.name:
             labels = sorted({place.sensor.label for place in self._places})
             remarks.append(f"its output is read as {way.tool.name}: {', '.join(labels)}")
-        if asked.cut and asked.problem:
-            remarks.append(f"a device may be lacking, since its answer is not whole: {asked.problem.said}")
+        if asked.cut and asked.problems:
+            remarks.append(f"a device may be lacking, since its answer is not whole: {asked.problems[0].said}")
         return "; ".join(remarks)
 
     def _reading(self, place: Place, row: Row | None, asked: Asked, refused: str) -> Reading:
         if row is not None:
             return place.reading(row)
         sensor_id, mine = place.sensor.id, place.device.identities
-        problem = asked.problem
+        about = next((why for why in asked.problems if _is_about(why.identity, mine)), None)
         lost = next((self._asker.lost[one] for one in mine if one in self._asker.lost), None)
         if lost is not None:
             return Reading(sensor_id=sensor_id, missing=lost.missing, detail=lost.said)
         if refused:
             return Reading(sensor_id=sensor_id, missing=Missing.NOT_UNDERSTOOD, detail=refused)
-        if problem is not None and problem.identity in ("", *mine):
-            return Reading(sensor_id=sensor_id, missing=problem.missing, detail=problem.said)
-        if problem is not None and not asked.rows:
-            detail = f"hidden by another device's failure: {problem.said}"
+        if about is not None:
+            return Reading(sensor_id=sensor_id, missing=about.missing, detail=about.said)
+        if asked.problems and not asked.rows:
+            detail = f"hidden by another device's failure: {asked.problems[0].said}"
             return Reading(sensor_id=sensor_id, missing=Missing.UNREADABLE, detail=detail)
         return Reading(sensor_id=sensor_id, missing=Missing.ABSENT, detail="not in the tool's answer")
+
+
+def _is_about(identity: str, mine: Sequence[str]) -> bool:
+    """Whether a problem is about the device of these names: about all, about it, or about the card it is on."""
+    return not identity or any(one == identity or one.startswith(f"{identity}/") for one in mine)
