@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pytest_thermal.model import Reading, Sensor, Unit
 from pytest_thermal.sensors.registry import Discovery, Found
+from pytest_thermal.sensors.sysfs.files import natural
 
 Row = dict[str, str | float | None]
 
@@ -23,34 +24,31 @@ _SHOWN_UNITS = {
     Unit.LITERS_PER_MINUTE: "l/min",
     Unit.PASCALS: "Pa",
     Unit.MILLISECONDS: "ms",
-    Unit.BYTES: "B",
 }
 _WIDEST = 56
 """Columns for an id; a longer one pushes its own line aside and not the whole table."""
 
 
 def rows(discovery: Discovery) -> list[Row]:
-    """One row a sensor: ``sensor, value, unit, source, device, reason``.
+    """One row a sensor: ``sensor, value, unit, source, device, reason``; no two rows of one sensor.
 
-    ``value`` is None where there is none, and ``reason`` says why. A source of which nothing is known but why it cannot
-    be used is a row without ``sensor``.
+    ``value`` is None where there is none, and ``reason`` says why. What is to be said of a source alone is a row
+    without ``sensor``.
     """
+    offered = {sensor.id for sensor in discovery.sensors}
+    told: set[str] = set()
     result: list[Row] = []
     for one in discovery.found:
-        result += [_row(sensor, one.readings.get(sensor.id), one) for sensor in one.sensors]
-        result += [_row(absent.sensor, absent.reading, one) for absent in one.absent]
-        if not one.sensors and not one.absent:
-            reason = one.availability.reason
-            result.append(
-                {
-                    "sensor": None,
-                    "value": None,
-                    "unit": None,
-                    "source": one.spec.name,
-                    "device": None,
-                    "reason": reason,
-                }
-            )
+        shown = _shown(one)
+        for row in shown:
+            name = str(row["sensor"])
+            again = name in told or (name in offered and row["value"] is None and not _is_sensor_of(one, name))
+            told.add(name)
+            of_source: Row = {"sensor": None, "unit": None, "device": None, "reason": f"{name}: {row['reason']}"}
+            result.append({**row, **of_source} if again else row)
+        if not shown:
+            blank: Row = dict.fromkeys(("sensor", "value", "unit", "source", "device", "reason"))
+            result.append({**blank, "source": one.spec.name, "reason": one.availability.reason})
     return result
 
 
@@ -63,10 +61,7 @@ def table(discovery: Discovery) -> str:
     """The rows for a person: a heading a source, a line a sensor, and at the end what could not be used."""
     lines: list[str] = []
     for one in discovery.found:
-        shown = [
-            *(_row(sensor, one.readings.get(sensor.id), one) for sensor in one.sensors),
-            *(_row(absent.sensor, absent.reading, one) for absent in one.absent),
-        ]
+        shown = _shown(one)
         state = "" if one.availability.ok else "not available"
         # Where a line below says the same, once is enough.
         said = any(one.availability.reason == absent.reading.detail for absent in one.absent)
@@ -79,6 +74,19 @@ def table(discovery: Discovery) -> str:
 
 def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _shown(one: Found) -> list[Row]:
+    """What the source has by its devices' names, then what it has not."""
+    here = sorted(one.sensors, key=lambda sensor: natural(sensor.id))
+    return [
+        *(_row(sensor, one.readings.get(sensor.id), one) for sensor in here),
+        *(_row(absent.sensor, absent.reading, one) for absent in one.absent),
+    ]
+
+
+def _is_sensor_of(one: Found, name: str) -> bool:
+    return any(sensor.id == name for sensor in one.sensors)
 
 
 def _row(sensor: Sensor, reading: Reading | None, one: Found) -> Row:
@@ -109,6 +117,8 @@ def _told(row: Row) -> str:
         return f"–  {row['reason']}"
     if unit == Unit.BITS:
         return f"{int(value):#x}"
+    if unit == Unit.BYTES:
+        return f"{value / 2**30:.4g} GiB"
     return f"{value:.6g} {_SHOWN_UNITS.get(Unit(str(unit)), '')}".rstrip()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from pytest_thermal.model import Missing, Reading, Sensor
+from pytest_thermal.model import Reading, Sensor
 from pytest_thermal.sensors.opening import SpecError, open_source
 from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
 
@@ -179,35 +179,21 @@ def _unavailable(spec: SourceSpec, reason: str) -> Found:
 
 
 def _first_only(found: Sequence[Found]) -> list[Found]:
-    """Of several sensors of one id the first; the source of another says who has it."""
+    """Of several sensors of one id the first; a source that comes later is told to leave it out."""
     owners: dict[str, str] = {}
     result = []
     for one in found:
-        taken = tuple(sensor.id for sensor in one.sensors if sensor.id in owners)
+        taken = sorted(sensor.id for sensor in one.sensors if sensor.id in owners)
+        from_whom = ", ".join(sorted({owners[sensor_id] for sensor_id in taken}))
         for sensor in one.sensors:
             owners.setdefault(sensor.id, one.spec.name)
         if not taken:
             result.append(one)
             continue
-        gone = [
-            Absent(
-                sensor=sensor,
-                reading=Reading(
-                    sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=f"{owners[sensor.id]} gives it already"
-                ),
-            )
-            for sensor in one.sensors
-            if sensor.id in taken
-        ]
         left = tuple(sensor for sensor in one.sensors if sensor.id not in taken)
-        verdict = one.availability if left else Availability(ok=False, reason="others give all of its sensors already")
-        result.append(
-            replace(
-                one,
-                spec=replace(one.spec, without=tuple(sorted({*one.spec.without, *taken}))),
-                availability=verdict,
-                sensors=left,
-                absent=(*one.absent, *gone),
-            )
-        )
+        which = f"{len(taken)} of its {len(one.sensors)} sensors" if left else "all of its sensors"
+        said = one.availability.reason if left else ""
+        reason = "; ".join(filter(None, (said, f"{from_whom} gives {which} already")))
+        spec = replace(one.spec, without=tuple(sorted({*one.spec.without, *taken})))
+        result.append(replace(one, spec=spec, availability=Availability(ok=bool(left), reason=reason), sensors=left))
     return result

@@ -251,6 +251,22 @@ def test_without_progress_there_is_no_zero(tmp_path: Path, monkeypatch: pytest.M
     source.close()
 
 
+def test_without_packages_all_cpus_are_one(tmp_path: Path) -> None:
+    processors = Processors(tmp_path)
+    processors.busy = [1.0, 0.0, 0.0, 0.0]
+    time = Time()
+
+    def sleep(seconds: float) -> None:
+        time.sleep(seconds)
+        processors.run(100)
+
+    readings = by_id(CpuLoad(sysfs=tmp_path, proc=tmp_path, clock=time.clock, sleep=sleep))
+    assert {name: reading.value for name, reading in readings.items()} == {
+        "cpu.utilization_percent": 25,
+        "cpu0.utilization_percent": 25,
+    }
+
+
 def test_this_very_machine_has_a_utilisation() -> None:
     source = CpuLoad(sysfs=Path("/sys"), proc=Path("/proc"))
     value = by_id(source)["cpu.utilization_percent"].value

@@ -59,7 +59,8 @@ class CpuLoad(FilesSource):
 
     def discover(self) -> tuple[list[Entry], list[Absent]]:
         """What /proc/stat, cpufreq and the throttle counters offer."""
-        by_package = packages(self._sysfs)
+        # A kernel that tells no packages, as in some containers, has its CPUs counted as one.
+        by_package = packages(self._sysfs) or {0: []}
         online = [cpu for cpus in by_package.values() for cpu in cpus]
         groups: dict[str, Sequence[int]] = {"cpu": online, **{f"cpu{n}": cpus for n, cpus in by_package.items()}}
         entries: list[Entry] = []
@@ -94,7 +95,7 @@ class CpuLoad(FilesSource):
         sensor = self._sensor(
             device, "utilization_percent", Unit.PERCENT, "/proc/stat: neither idle, waiting nor stolen"
         )
-        names = ["cpu"] if device == "cpu" else [f"cpu{cpu}" for cpu in cpus]
+        names = [f"cpu{cpu}" for cpu in cpus] if cpus and device != "cpu" else ["cpu"]
         return Entry(sensor=sensor, take=lambda: self._stat.utilisation(sensor, names), files=(self._stat.file,))
 
     def _clock_entry(self, device: str, cpus: Sequence[int]) -> Entry | Absent:
@@ -117,7 +118,7 @@ class CpuLoad(FilesSource):
         )
 
     def _throttled(self, device: str, cpus: Sequence[int]) -> list[Entry]:
-        path = self._cpu(cpus[0]) / "thermal_throttle" / "package_throttle_total_time_ms"
+        path = self._cpu(cpus[0] if cpus else 0) / "thermal_throttle" / "package_throttle_total_time_ms"
         if not path.exists():
             return []
         sensor = self._sensor(device, "throttle.thermal_milliseconds", Unit.MILLISECONDS, path.name)
