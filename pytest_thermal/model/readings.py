@@ -74,8 +74,8 @@ class Sensor:
     limits: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Limits the device itself reports, in the sensor's unit: ``{"slowdown": 90.0, "shutdown": 95.0}``.
 
-    ``slowdown``, ``shutdown``, ``max``, ``critical`` and ``emergency`` as devices name them; ``cap`` is a power limit in
-    force; of memory, ``max`` is its size; of a clock, ``max`` and ``base``.
+    ``slowdown``, ``shutdown``, ``max``, ``critical`` and ``emergency`` as devices name them; ``cap`` is a power limit
+    in force; of memory, ``max`` is its size; of a clock, ``max`` and ``base``.
     """
 
 
