@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import uuid
@@ -15,9 +16,6 @@ from pytest_thermal.access.plan import BURST_TOKENS, letter_prompt
 from pytest_thermal.access.reading import choices_in, said_in, usage_in
 from pytest_thermal.transport import Exchange
 
-FILLER_MARGIN = 4
-"""Words by which two prompts must differ before their token counts may be compared: letters differ by a token or two
-in some tokenizers."""
 SAME_BY_CHANCE = 3
 """So many answers of one id are no chance, even where ids are drawn from a thousand numbers."""
 MOSTLY = 0.75
@@ -156,10 +154,9 @@ def _one_answer_for_all(shots: Sequence[Shot]) -> str | None:
         if shot.answer_id:
             groups.setdefault((shot.answer_id, shot.said), []).append(shot)
     for (name, _), group in sorted(groups.items(), key=lambda entry: -len(entry[1])):
-        far_apart = group[-1].index - group[0].index >= FILLER_MARGIN
         counts = {shot.prompt_tokens for shot in group}
-        uncounted = counts == {None}
-        if (uncounted and len(group) >= SAME_BY_CHANCE) or (not uncounted and far_apart and len(counts) == 1):
+        enough = SAME_BY_CHANCE if counts == {None} else 2
+        if len(counts) == 1 and len(group) >= enough:
             return f"{len(group)} answers are one and the same, down to the id {name[:60]}"
     return None
 
@@ -189,13 +186,12 @@ def _counts_swapped(shots: Sequence[Shot]) -> str | None:
     counted = [(shot.index, shot.prompt_tokens) for shot in shots if shot.prompt_tokens is not None]
     # The counts must be those of our growing prompts, whatever their order. Others (what a prefix cache had not yet,
     # one number for all) tell nothing about whose answer it is.
-    inorder = sorted(count for _, count in counted)
-    if any(later <= sooner for sooner, later in zip(inorder, inorder[FILLER_MARGIN:], strict=False)):
+    in_order = sorted(count for _, count in counted)
+    if any(later <= sooner for sooner, later in itertools.pairwise(in_order)):
         return None
-    for position, (sooner, few) in enumerate(counted):
-        for later, many in counted[position + FILLER_MARGIN :]:
-            if many < few:
-                return f"request {later} has the longer prompt but {many} prompt tokens, request {sooner} has {few}"
+    for (sooner, many), (later, few) in itertools.pairwise(counted):
+        if few < many:
+            return f"request {later} has the longer prompt but {few} prompt tokens, request {sooner} has {many}"
     return None
 
 

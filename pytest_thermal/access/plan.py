@@ -11,6 +11,9 @@ KEYLESS_TOKENS = 1
 STREAM_TOKENS = 4
 BURST_TOKENS = 1
 
+FILLER_WORDS = 4
+"""By which each prompt of a burst is longer than the one before. Letters differ by a token or two in some tokenizers."""
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -51,5 +54,5 @@ def letter_prompt(index: int) -> tuple[str, str]:
     model, a random one).
     """
     letter = LETTERS[index % len(LETTERS)]
-    filler = " x" * index
+    filler = " x" * (FILLER_WORDS * index)
     return letter, f"Reply with only the letter {letter}.{filler}"

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_thermal.access import Ladder
 from pytest_thermal.access.burst import Burst, Shot, fire, mixed_up, proven_own
-from pytest_thermal.access.plan import letter_prompt
+from pytest_thermal.access.plan import FILLER_WORDS, letter_prompt
 from pytest_thermal.access.probes.capacity import is_serial, parallel_at_work
 from pytest_thermal.access.verdict import CannotMeasure
 from pytest_thermal.demo import DemoGateway
@@ -39,7 +39,7 @@ def shot(
     if name is not None:
         body["id"] = f"chatcmpl-{index}" if name == "unique" else name
     if tokens is not None:
-        prompt = BASE_TOKENS + index if tokens == "growing" else tokens
+        prompt = count(index) if tokens == "growing" else tokens
         body["usage"] = {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1}
     return Shot(
         index=index,
@@ -74,7 +74,7 @@ def letter(index: int) -> str:
 
 
 def count(index: int) -> int:
-    return BASE_TOKENS + index
+    return BASE_TOKENS + FILLER_WORDS * index
 
 
 # --- prompts -------------------------------------------------------------------------------------------------
@@ -154,6 +154,7 @@ CONFUSED: dict[str, tuple[list[Shot], str]] = {
         [shot(index, said=letter((index + 1) % 16), tokens=10) for index in range(16)],
         "asked for",
     ),
+    "counts of neighbours": (swapped(shots(said=""), 3, 4, tokens=count, said=lambda _: ""), "the longer prompt but"),
     "counts of two": (swapped(shots(said=""), 3, 9, tokens=count, said=lambda _: ""), "the longer prompt but"),
     "counts of all": ([shot(i, said="Sure", tokens=count(15 - i)) for i in range(16)], "the longer prompt but"),
     "our ids": ([shot(i, echoed=f"thermal-{i ^ 1}") for i in range(16)], "got the x-request-id of request 1"),

@@ -22,9 +22,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "chat-hang": {"read_seconds": 1.0},
     "stream-stall": {"read_seconds": 1.0},
     # A limit that the fault breaks, and a patience (half as long again) that it does not.
-    "one-slot": {"timeout_ms": 1700},
+    "one-slot": {"timeout_ms": 1990},
     "slow": {"timeout_ms": 1450, "fallback": None},
-    "overload": {"timeout_ms": 1200},
+    "overload": {"timeout_ms": 1600},
 }
 GATEWAY: dict[str, dict[str, Any]] = {"stream-buffered": {"token_seconds": 0.2}}
 
