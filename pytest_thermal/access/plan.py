@@ -12,7 +12,7 @@ STREAM_TOKENS = 4
 BURST_TOKENS = 1
 
 FILLER_WORDS = 4
-"""By which each prompt of a burst is longer than the one before. Letters differ by a token or two in some tokenizers."""
+"""So much longer is each prompt of a burst than the one before: letters differ by a token or two in some tokenizers."""
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
