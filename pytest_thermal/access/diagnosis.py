@@ -75,7 +75,7 @@ def _proxy_login(exchange: Exchange, setting: Setting) -> Diagnosis | None:
 
 
 def _plain_to_tls(exchange: Exchange, setting: Setting) -> Diagnosis | None:
-    """Web servers say so in said when plain HTTP comes to their TLS port."""
+    """Web servers say so when plain HTTP comes to their TLS port."""
     if exchange.status != 400 or setting.route.uses_tls or not words.PLAIN_TO_TLS.search(exchange.text[:2000].lower()):
         return None
     return Diagnosis(

@@ -12,6 +12,7 @@ from pytest_thermal.plugin.fixtures_bench import bench
 from pytest_thermal.plugin.hooks import (
     pytest_addhooks,
     pytest_addoption,
+    pytest_cmdline_main,
     pytest_collection_modifyitems,
     pytest_configure,
     pytest_report_collectionfinish,
@@ -33,6 +34,7 @@ __all__ = [
     "domain",
     "pytest_addhooks",
     "pytest_addoption",
+    "pytest_cmdline_main",
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_generate_tests",

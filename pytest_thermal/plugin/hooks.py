@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from typing import Any
 
@@ -53,6 +54,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(AllureBridge(config), "thermal-allure")
     if is_explicit(config) and not config.option.help:
         active_bench(config)
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """`--sensors` lists and stops."""
+    if options.value(config, "sensors") is None:
+        return None
+    from pytest_thermal.plugin.sensors_listing import list_sensors
+
+    sys.stdout.write(list_sensors(config) + "\n")
+    return 0
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -6,9 +6,24 @@ loads where this plugin is not installed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_thermal.bench import Bench
+    from pytest_thermal.sensors import SourceSpec
+
+
+def pytest_thermal_sources(config: pytest.Config, bench: Bench) -> Iterable[SourceSpec]:
+    """Sources of sensors beside those that come with the plugin, each described so that another process can open it.
+
+    A `pytest_thermal.sensors.SourceSpec` names a factory as ``package.module:callable``; what that returns has the
+    methods of `pytest_thermal.sensors.Source`. Names must differ from those of other sources.
+    """
+    return ()
 
 
 def pytest_thermal_metadata(config: pytest.Config, metadata: dict[str, Any]) -> None:

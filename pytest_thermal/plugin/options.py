@@ -30,6 +30,8 @@ class Option:
     metavar: str | None = None
     read: Callable[[str], Any] = str
     ini: bool = False
+    choices: tuple[str, ...] = ()
+    """Values it may take after ``=``; the first is meant where it stands alone."""
 
     @property
     def dest(self) -> str:
@@ -39,7 +41,7 @@ class Option:
     @property
     def is_flag(self) -> bool:
         """Whether it takes no value."""
-        return self.metavar is None
+        return self.metavar is None and not self.choices
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -54,6 +56,12 @@ OPTIONS: tuple[Option, ...] = (
         name="demo-fault",
         metavar="NAME",
         help="Run on the demo bench with a fault switched on (a wrong NAME lists them all).",
+    ),
+    Option(
+        name="sensors",
+        choices=("table", "json"),
+        help="List every source and sensor of this bench with a live reading, or why not, and stop; --sensors=json"
+        " prints a list of {sensor, value, unit, source, device, reason}.",
     ),
     Option(
         name="probe-requests",
@@ -104,6 +112,8 @@ def add_options(parser: pytest.Parser) -> list[str]:
         settings: dict[str, Any] = {"dest": option.dest, "default": None, "help": option.help}
         if option.is_flag:
             settings["action"] = "store_true"
+        elif option.choices:
+            settings |= {"nargs": "?", "const": option.choices[0], "choices": option.choices}
         else:
             settings |= {"metavar": option.metavar, "type": option.read}
         try:
