@@ -47,12 +47,13 @@ def _told_status(data: Any) -> int | None:
     code = data.get("code", data.get("error_code"))
     if isinstance(error, dict):
         code = error.get("code", error.get("status", code))
+    told_by_code = code not in (None, 0, "0", 200, "200") and any(data.get(name) for name in ("message", "msg"))
     refused = (
         bool(error)
         or bool(data.get("error_code"))
         or data.get("success") is False
         or (isinstance(base, dict) and base.get("status_code") not in (0, None))
-        or (code not in (None, 0, "0", 200, "200") and any(data.get(name) for name in ("message", "msg")))
+        or (told_by_code and data.get("data") is None)
     )
     if not refused:
         return None

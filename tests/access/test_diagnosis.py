@@ -898,6 +898,7 @@ def test_the_rows_layer_does_not_hang_on_the_servers_spelling(row: Row) -> None:
         {"choices": [{"message": {"content": "OK"}}], "base_resp": {"status_code": 0, "status_msg": ""}},
         {"choices": [{"message": {"content": "OK"}}], "code": 200, "msg": "success"},
         {"data": None, "object": "list"},
+        {"data": [], "code": 20000, "message": "Ok", "status": True},
         {"models": []},
         {"id": "1", "object": "chat.completion"},
         [],
