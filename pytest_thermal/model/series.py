@@ -121,7 +121,7 @@ class Figure:
     name: str
     value: float | None
     unit: str
-    """In words: ``celsius``, ``celsius/minute``, ``celsius/watt``, ``seconds``, ``milliseconds``, ``ratio``, ``count``."""
+    """In words: ``celsius``, ``celsius/minute``, ``celsius/watt``, ``seconds``, ``milliseconds``, ``ratio`` …"""
     uncertainty: float | None = None
     """One standard uncertainty (one sigma) in the same unit; None where none can be stated."""
     reason: str = ""
