@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_thermal.recording.clock import RunClock
     from pytest_thermal.recording.errors import ForeignLogError, RecorderError, RecordingError, RunDirectoryError
+    from pytest_thermal.recording.follower import Follower, Tick
+    from pytest_thermal.recording.foreign import read_foreign_log
+    from pytest_thermal.recording.opening import open_recording
+    from pytest_thermal.recording.recording import Event, MissingStretch, Recording, Requests, Timing
     from pytest_thermal.recording.run_directory import (
         RequestRow,
         RequestsFile,
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
         seal,
         write_summary,
     )
+    from pytest_thermal.recording.run_reader import read_run
     from pytest_thermal.recording.running import Ended, Offer, RunningRecorder, start_recorder
     from pytest_thermal.recording.settings_copy import copied_settings
     from pytest_thermal.recording.spec import SourceOrder
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "clock": ("RunClock",),
     "errors": ("ForeignLogError", "RecorderError", "RecordingError", "RunDirectoryError"),
+    "follower": ("Follower", "Tick"),
+    "foreign": ("read_foreign_log",),
+    "opening": ("open_recording",),
+    "recording": ("Event", "MissingStretch", "Recording", "Requests", "Timing"),
     "run_directory": (
         "RequestRow",
         "RequestsFile",
@@ -37,6 +46,7 @@ _HOMES = {
         "seal",
         "write_summary",
     ),
+    "run_reader": ("read_run",),
     "running": ("Ended", "Offer", "RunningRecorder", "start_recorder"),
     "settings_copy": ("copied_settings",),
     "spec": ("SourceOrder",),
@@ -45,19 +55,29 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Ended",
+    "Event",
+    "Follower",
     "ForeignLogError",
+    "MissingStretch",
     "Offer",
     "RecorderError",
+    "Recording",
     "RecordingError",
     "RequestRow",
+    "Requests",
     "RequestsFile",
     "RunClock",
     "RunDirectoryError",
     "RunningRecorder",
     "SourceOrder",
+    "Tick",
+    "Timing",
     "copied_settings",
     "create_run",
     "is_recording",
+    "open_recording",
+    "read_foreign_log",
+    "read_run",
     "run_clock",
     "seal",
     "start_recorder",

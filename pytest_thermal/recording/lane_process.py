@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib
 import json
 import os
 import select
@@ -25,9 +24,10 @@ from typing import Any
 from pytest_thermal.model import Missing, Sensor
 from pytest_thermal.recording.priority import raise_priority
 from pytest_thermal.recording.schedule import SLOW_SHARE, Grid
+from pytest_thermal.recording.spec import source_from_json
 from pytest_thermal.recording.words import sensor_to_json
-from pytest_thermal.sensors.plausibility import Checked
-from pytest_thermal.sensors.source import SourceSpec
+from pytest_thermal.sensors.opening import open_source
+from pytest_thermal.sensors.source import Source
 
 _GRACE_SECONDS = 0.5
 _LONGEST_REDISCOVERY_SECONDS = 600.0
@@ -112,7 +112,7 @@ class Answers:
 class Found:
     """A source with its sensors."""
 
-    source: Checked
+    source: Source
     sensors: tuple[Sensor, ...]
 
     @property
@@ -123,10 +123,9 @@ class Found:
 
 def discover(order: Mapping[str, Any]) -> Found | str:
     """Make the source and ask it for its sensors; or the reason why there are none."""
-    spec = SourceSpec(**order["source"])
+    spec = source_from_json(order["source"])
     try:
-        module, _, name = spec.factory.partition(":")
-        source = Checked(getattr(importlib.import_module(module), name)(**spec.options))
+        source = open_source(spec)
         available = source.probe()
         if not available.ok:
             source.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,15 @@ from pytest_thermal.sensors.source import SourceSpec
 SHORTEST_PERIOD_SECONDS = 0.05
 LONGEST_PERIOD_SECONDS = 3600.0
 SYNC_RANGE_SECONDS = (1.0, 60.0)
+
+
+def source_from_json(data: Mapping[str, Any]) -> SourceSpec:
+    """A source's description as it comes out of JSON.
+
+    Raises:
+        TypeError: It lacks something or has something unknown.
+    """
+    return SourceSpec(**{**data, "without": tuple(data.get("without", ()))})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +109,8 @@ class RecordingSpec:
                     **data,
                     "run": Path(data["run"]),
                     "sources": tuple(
-                        SourceOrder(**{**order, "source": SourceSpec(**order["source"])}) for order in data["sources"]
+                        SourceOrder(**{**order, "source": source_from_json(order["source"])})
+                        for order in data["sources"]
                     ),
                     "import_paths": tuple(data.get("import_paths", ())),
                     "clock": RunClock(**data["clock"]),
