@@ -81,7 +81,16 @@ class Series:
     def between(self, start_seconds: float, end_seconds: float) -> Series:
         """The readings with start ≤ time < end: each reading belongs to one of two phases that touch."""
         low, high = np.searchsorted(self.time_seconds, (start_seconds, end_seconds), side="left")
-        return replace(self, time_seconds=self.time_seconds[low:high], values=self.values[low:high])
+        part = object.__new__(Series)  # a part of what was checked need not be checked again
+        for name, value in (
+            ("sensor", self.sensor),
+            ("time_seconds", self.time_seconds[low:high]),
+            ("values", self.values[low:high]),
+            ("period_seconds", self.period_seconds),
+            ("resolution", self.resolution),
+        ):
+            object.__setattr__(part, name, value)
+        return part
 
     def during(self, phase: Phase) -> Series:
         """The readings of one phase."""

@@ -1,0 +1,144 @@
+"""One node against its fleet, and a place in the rack against a bad card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pytest_thermal.analysis.answers import Answer
+from pytest_thermal.analysis.numerics import MAD_TO_SIGMA
+from pytest_thermal.model.series import FloatArray
+
+LEAST_DEVIATION = 5.0
+"""°C: the design."""
+SIGMAS = 3.5
+"""Iglewicz and Hoaglin's cut for the modified z-score."""
+LEAST_MEMBERS = 5
+LEAST_IN_PLACE = 3
+"""Below this a place's effect and its only card's cannot be told apart."""
+ROUNDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One card's figure (a rise or a resistance times power, °C) and where the card sits."""
+
+    key: str
+    """Host and sensor: ``node07 gpu3.temperature_celsius``."""
+    value: float
+    position: Mapping[str, str] = field(default_factory=dict)
+    """Kind of place → place: ``{"slot": "3", "branch": "B"}``. The same kinds for all, or none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A place that runs hotter or colder than the others, whatever card is in it."""
+
+    kind: str
+    name: str
+    effect: float
+    """°C against the fleet's median."""
+    members: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consistent:
+    """One member's verdict."""
+
+    member: Member
+    consistent: Answer
+    deviation: float
+    """From the fleet's median, °C."""
+    own: float
+    """What is left of it after the effects of its places, °C: the card's own."""
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consistency:
+    """A fleet's figures side by side."""
+
+    median: float | None
+    scale: float | None
+    """1.4826 × median absolute deviation of the cards' own deviations, °C."""
+    threshold: float | None
+    """Deviation that is an outlier, °C."""
+    members: tuple[Consistent, ...]
+    places: tuple[Place, ...]
+    """Those whose effect is beyond ``threshold``."""
+    reason: str
+    """Why nothing could be judged; empty where it could."""
+
+
+def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEVIATION) -> Consistency:
+    """Find members that stand out of a fleet, and places that do.
+
+    Model: value = median + Σ effect of its places + own, the effects by median polish (Tukey, "Exploratory Data
+    Analysis", Addison-Wesley (1977)), so that a bad card does not make its slot look hot, and a hot slot not its
+    cards. The scale is 1.4826·MAD of what is the cards' own (Hampel, J. Am. Stat. Assoc. 69 (1974)). A member is an
+    outlier when its own deviation exceeds 3.5 scales (Iglewicz and Hoaglin, "How to Detect and Handle Outliers", ASQC
+    (1993)) and ``least_deviation``; a place, when its effect does. A place with fewer than three members has no
+    effect of its own. UNKNOWN for all with fewer than five members.
+    """
+    if len(members) < LEAST_MEMBERS:
+        why = f"{len(members)} members are too few for a fleet, needs {LEAST_MEMBERS}"
+        lone = tuple(
+            Consistent(member=m, consistent=Answer.UNKNOWN, deviation=0.0, own=0.0, reason=why) for m in members
+        )
+        return Consistency(median=None, scale=None, threshold=None, members=lone, places=(), reason=why)
+    values = np.array([member.value for member in members])
+    median = float(np.median(values))
+    own, effects = _polish(values - median, members)
+    scale = MAD_TO_SIGMA * float(np.median(np.abs(own - np.median(own))))
+    threshold = max(SIGMAS * scale, least_deviation)
+    places = tuple(place for place in effects if abs(place.effect) > threshold)
+    return Consistency(
+        median=median,
+        scale=scale,
+        threshold=threshold,
+        members=tuple(
+            _judged(member, member.value - median, float(alone), threshold, places)
+            for member, alone in zip(members, own, strict=True)
+        ),
+        places=places,
+        reason="",
+    )
+
+
+def _judged(member: Member, deviation: float, own: float, threshold: float, places: Sequence[Place]) -> Consistent:
+    here = [place for place in places if member.position.get(place.kind) == place.name]
+    if abs(own) > threshold:
+        answer = Answer.NO
+        where = ", also against the other cards of its place" if member.position else ""
+        reason = f"{own:+.1f} °C against the fleet{where}"
+    elif here and abs(deviation) > threshold:
+        answer = Answer.YES
+        reason = f"{deviation:+.1f} °C goes with its place: " + ", ".join(
+            f"{place.kind} {place.name} is {place.effect:+.1f} °C for {place.members} cards" for place in here
+        )
+    else:
+        answer, reason = Answer.YES, ""
+    return Consistent(member=member, consistent=answer, deviation=deviation, own=own, reason=reason)
+
+
+def _polish(deviations: FloatArray, members: Sequence[Member]) -> tuple[FloatArray, list[Place]]:
+    """Own deviations, shape (n,), and the effect of every place with enough members."""
+    own = deviations.copy()
+    groups = [
+        (kind, name, np.array([member.position.get(kind) == name for member in members]))
+        for kind in sorted({kind for member in members for kind in member.position})
+        for name in sorted({member.position[kind] for member in members if kind in member.position})
+    ]
+    groups = [group for group in groups if LEAST_IN_PLACE <= np.count_nonzero(group[2]) < len(members)]
+    effects = np.zeros(len(groups))
+    for _ in range(ROUNDS):
+        for index, (_, _, inside) in enumerate(groups):
+            shift = float(np.median(own[inside]))
+            effects[index] += shift
+            own[inside] -= shift
+    return own, [
+        Place(kind=kind, name=name, effect=float(effect), members=int(np.count_nonzero(inside)))
+        for (kind, name, inside), effect in zip(groups, effects, strict=True)
+    ]
