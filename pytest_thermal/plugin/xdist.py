@@ -137,6 +137,26 @@ class KeepTogether(LoadScopeScheduling):
         self._mode = mode
         self._kept = kept
 
+    def remove_node(self, node: Any) -> str | None:
+        """Take a worker out; the test that it crashed on, if any, is not tried again.
+
+        The stock scheduler hands that test to the next worker, and to the next when that has crashed too.
+        """
+        workload = self.assigned_work.pop(node)
+        crashed: str | None = next(
+            (name for unit in workload.values() for name, done in unit.items() if not done), None
+        )
+        if crashed is None:
+            return None
+        for scope, unit in workload.items():
+            if crashed in unit:
+                unit[crashed] = True
+            if not all(unit.values()):
+                self.workqueue[scope] = unit
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return crashed
+
     def _split_scope(self, nodeid: str) -> str:
         if nodeid in self._kept:
             return ONE_BENCH
