@@ -329,7 +329,7 @@ def console(api: str) -> Script:
 def test_a_consoles_page_hides_an_api_at_another_path(api: str, make_ladder: MakeLadder, wire: MakeWire) -> None:
     server = wire(console(api))
     finding = first_bad(climb(make_ladder(server.url)))
-    assert finding.layer == "models"
+    assert finding.layer == "http"
     assert finding.evidence["right_base_url"] == server.url.removesuffix("/v1") + api
     assert "an HTML page" in finding.seen
 

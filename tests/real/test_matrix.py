@@ -90,7 +90,7 @@ CASES = (
     case("llama-address-without-v1", "llama", lambda p: engine(p, url=p.url.removesuffix("/v1"))),
     case("llama-address-of-chat", "llama", lambda p: engine(p, url=f"{p.url}/chat/completions")),
     case("llama-answers-any-byte", "llama_noise", engine),
-    case("llama-one-slot", "llama_one_slot", engine, "scheduler", words=("one slot",)),
+    case("llama-one-slot", "llama_one_slot", engine, "scheduler", words=("single slot",)),
     case("llama-wrong-key", "llama", lambda p: engine(p, key=fresh_key("wrong")), "key", words=("401",)),
     case("llama-no-key", "llama", lambda p: engine(p, key=None), "key", words=("names no key",)),
     case("llama-model-not-listed", "llama", lambda p: engine(p, model="tiny-randon"), "models", words=("tiny-random",)),

@@ -265,8 +265,8 @@ def _why_late(alone: Burst, crowd: Burst) -> str:
         return "the engine is too slow for this many at once, or shares its cards with other work"
     if parallel_at_work(alone, crowd) < WORSE_THAN_SERIAL:
         return (
-            "together they take far longer than one after another: the engine is overloaded (its cache swaps, its cards"
-            " are shared), or its HTTP server has too few threads and lets new connections wait"
+            "together they take far longer than one after another behind a single slot would: the engine is overloaded"
+            " (its cache swaps, its cards are shared), or its HTTP server has too few threads"
         )
     return "requests are served one after another behind a single slot"
 

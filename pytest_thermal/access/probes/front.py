@@ -248,7 +248,8 @@ def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
     amount = f"{levels} level{'s' if levels != 1 else ''} of path too {'many' if here > there else 'few'}"
     return failed(
         f"{describe(answer)}, but {other.status_line} from {other.line}",
-        layer="models",
+        # What came was a page for people; that the API is elsewhere only explains it.
+        layer="http" if answer.ok else "models",
         likely=f"the address has {amount}" if levels else "the address has another path",
         advice=f"base_url {right} instead of {gateway.domain.base_url}"
         f" (set in {gateway.bench.origins.get(f'domains.{gateway.domain.name}.base_url', 'the bench file')})",
