@@ -458,8 +458,9 @@ def test_llmock_judges_its_client(llmock: Llmock) -> None:
 # --------------------------------------------------------------------------------- nothing outlives its tests
 
 _STARTS_AND_WAITS = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a background shell starts ignores Ctrl-C
 from tests.real.parts.process import line_after, served
 log = Path(sys.argv[1])
 child = "import os, time; print('pid is', os.getpid(), flush=True); time.sleep(600)"
