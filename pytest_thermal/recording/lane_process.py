@@ -213,8 +213,9 @@ def main() -> int:
         if isinstance(found, str):
             answers.send("unavailable", reason=found)
             return 0
-        read_seconds = trial(found, order)
+        # Before the trial, which is to tell how long a reading will take, and not how busy the machine is.
         priority = raise_priority() if order["raise_priority"] else "default: not asked for"
+        read_seconds = trial(found, order)
         sensors = [sensor_to_json(sensor) for sensor in found.sensors]
         answers.send("ready", sensors=sensors, read_seconds=read_seconds, priority=priority)
         sample(found, order, control.message(), control=control, answers=answers)

@@ -11,7 +11,7 @@ import fcntl
 import json
 import math
 import os
-import selectors
+import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +84,6 @@ class Recorder:
         self._lanes_by_name = {lane.order.name: lane for lane in self._lanes}
         self._keeper = Keeper(spec.run / RUN, sync_seconds=spec.sync_seconds, descriptors=self._descriptors)
         self._watch = ClockWatch(spec.clock)
-        self._selector = selectors.DefaultSelector()
         self._because = ""
         self._ready = False
         self._changed = True
@@ -121,18 +120,10 @@ class Recorder:
     def _wait(self) -> None:
         now_seconds = time.monotonic()
         wake_seconds = min([self._next_look_seconds, *(lane.wake_seconds(now_seconds) for lane in self._lanes)])
-        hears: dict[int, Callable[[float], None]] = {self._control: self._hear, self._signals: self._hear_signal}
+        hears = {self._control: self._hear, self._signals: self._hear_signal}
         for lane in self._lanes:
             hears.update(lane.streams())
-        watched = set(self._selector.get_map())
-        for descriptor in watched - hears.keys():
-            self._selector.unregister(descriptor)
-        for descriptor in hears.keys() - watched:
-            self._selector.register(descriptor, selectors.EVENT_READ)
-        events = self._selector.select(max(0.0, wake_seconds - now_seconds))
-        now_seconds = time.monotonic()
-        for key, _ in events:
-            hears[key.fd](now_seconds)
+        _listen(hears, wake_seconds - now_seconds)
 
     def _hear(self, _now_seconds: float) -> None:
         data = os.read(self._control, 65536)
@@ -301,7 +292,8 @@ class Recorder:
         # What was read until now is in the pipes; what is still being read is not waited for.
         last_seconds = time.monotonic() + _LANES_END_SECONDS
         while time.monotonic() < last_seconds and any(lane.streams() for lane in self._lanes):
-            self._drain(min(0.1, last_seconds - time.monotonic()))
+            hears = {descriptor: hear for lane in self._lanes for descriptor, hear in lane.streams().items()}
+            _listen(hears, min(0.1, last_seconds - time.monotonic()))
         last_seconds = time.monotonic() + _KILLED_SECONDS
         while sum(not lane.abandon() for lane in self._lanes) and time.monotonic() < last_seconds:
             time.sleep(0.01)
@@ -322,16 +314,6 @@ class Recorder:
             self._say("note", text=f"{self._spec.run}: the disk does not answer; left as it is")
         self._say("ended", because=self._because)
 
-    def _drain(self, timeout_seconds: float) -> None:
-        hears: dict[int, Callable[[float], None]] = {}
-        for lane in self._lanes:
-            hears.update(lane.streams())
-        with selectors.DefaultSelector() as selector:
-            for descriptor in hears:
-                selector.register(descriptor, selectors.EVENT_READ)
-            for key, _ in selector.select(max(0.0, timeout_seconds)):
-                hears[key.fd](time.monotonic())
-
     def _seal(self) -> None:
         """In the keeper's thread: everything is on the disk, and what it is can be checked."""
         self._missing.close()
@@ -351,6 +333,18 @@ def _continued(earlier: Mapping[str, Any] | None, now: dict[str, Any]) -> dict[s
         return now
     counts = {name: earlier.get(name, 0) + now.get(name, 0) for name in ("rows", "missed", "late")}
     return {**now, **counts, "segments": [*earlier.get("segments", []), *now["segments"]]}
+
+
+def _listen(hears: Mapping[int, Callable[[float], None]], seconds: float) -> None:
+    """Wait for something to read and have it read.
+
+    Made anew each time: a descriptor's number may belong to another process's pipe by the next.
+    """
+    poll = select.poll()
+    for descriptor in hears:
+        poll.register(descriptor, select.POLLIN)
+    for descriptor, _ in poll.poll(max(0.0, seconds) * 1000):
+        hears[descriptor](time.monotonic())
 
 
 def _noted(_number: int, _frame: object) -> None:

@@ -104,16 +104,16 @@ def test_kill_9_of_the_recorder_leaves_a_readable_run_that_can_be_continued(tmp_
     recorder.phase("baseline")
     until(lambda: len(rows(recorder.run, "a.csv")) > 10)
     processes = children(recorder.process_id)
+    seen = rows(recorder.run, "a.csv")
     os.kill(recorder.process_id, signal.SIGKILL)
-    killed_at = recorder.clock.now()
     until(lambda: not any(alive(process) for process in processes))
     before = read_run(recorder.run)
     assert before.state == "cut off"
     assert any("never noted its end" in note for note in before.notes)
     timing = before.timing["a"]
     assert before.end_seconds is not None
-    # Complete to one tick: nothing is missing but what the machine itself had no time for.
-    assert killed_at - before.end_seconds < 1.5 * timing.period_seconds + np.nanmax(timing.lateness_ms) / 1000 + 0.5
+    # Whatever was there to be read a moment before is there, and whole.
+    assert rows(recorder.run, "a.csv")[: len(seen)] == seen
     whole(before, "a")
     assert before.phases[0].end_seconds > before.end_seconds
 
@@ -216,7 +216,8 @@ def test_a_killed_lane_costs_its_own_slots_only(tmp_path: Path) -> None:
     whole(recording, "a")
     whole(recording, "b")
     assert not recording.series[f"{name}0.temperature_celsius"].present.all()
-    assert recording.why_missing(f"{other}0.temperature_celsius", float("inf")) is None
+    reasons = {stretch.reason for stretch in recording.missing if stretch.sensor_id == f"{other}0.temperature_celsius"}
+    assert Missing.UNREADABLE not in reasons
 
 
 def test_a_process_that_cannot_be_killed_is_left_alone_and_not_doubled(
