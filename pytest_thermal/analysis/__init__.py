@@ -19,13 +19,8 @@ from pytest_thermal.analysis.noise import estimate_resolution, noise_sigma
 from pytest_thermal.analysis.phases import DetectedPhases, detect_phases
 from pytest_thermal.analysis.rebound import Rebound, find_rebound
 from pytest_thermal.analysis.resistance import resistance
-from pytest_thermal.analysis.settled import (
-    SETTLING_RATES,
-    Settled,
-    SettlingRate,
-    judge_baseline_settled,
-    judge_settled,
-)
+from pytest_thermal.analysis.settled import Settled, judge_baseline_settled, judge_settled
+from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.temperature import TemperatureFigures, analyse_temperature
 from pytest_thermal.analysis.throttling import ThrottleKind, Throttling, kind_of, measure_throttling
 from pytest_thermal.analysis.time_constants import TimeConstants, fit_time_constants

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.model.series import BoolArray, Figure, Phase, Series
 
 LEAST_READINGS = 3
+LEAST_STRETCHES, MOST_STRETCHES = 5, 10
+SETTLED_SHARE = 0.6
+"""Of a hot phase, in which it is no longer so bent that its bend would be taken for scatter."""
 
 
 def unit_of(series: Series) -> str:
@@ -22,7 +26,9 @@ def level(series: Series, phase: Phase) -> Figure:
     """Mean of the stretch that stands for a phase (``windows.level_window``), in the sensor's unit.
 
     The uncertainty (``noise.mean_and_sigma``) allows for correlated noise and for the resolution; not for the
-    sensor's calibration, which cancels in a rise. None for fewer than three readings in the stretch.
+    sensor's calibration, which cancels in a rise. Where the phase holds five such stretches or more, it is at least
+    what their means scatter by, which shows slower unrest than one stretch can: from second differences,
+    σ² = mean((m₋ − 2m + m₊)²)/6, in which a steady slope has no part. None for fewer than three readings.
     """
     start, end = level_window(phase)
     part = series.between(start, end)
@@ -33,7 +39,21 @@ def level(series: Series, phase: Phase) -> Figure:
         why = f"{count} readings in the last {end - start:.0f} s of {phase.name}, needs {LEAST_READINGS}"
         return Figure(name=phase.name, value=None, unit=unit_of(series), reason=why, detail=detail)
     mean, sigma = mean_and_sigma(part.time_seconds[there], part.values[there], resolution_of(series))
+    sigma = max(sigma, _scatter_of_stretches(series, phase, end - start))
     return Figure(name=phase.name, value=mean, unit=unit_of(series), uncertainty=sigma, detail=detail)
+
+
+def _scatter_of_stretches(series: Series, phase: Phase, length: float) -> float:
+    share = 1.0 if phase.name == "baseline" else SETTLED_SHARE
+    count = min(int(phase.duration_seconds * share / length + 1e-9), MOST_STRETCHES) if length > 0 else 0
+    if count < LEAST_STRETCHES:
+        return 0.0
+    borders = phase.end_seconds - length * np.arange(count, -1, -1)
+    parts = [series.between(low, high).values for low, high in pairwise(borders.tolist())]
+    means = np.array([float(np.nanmean(part)) for part in parts if np.count_nonzero(~np.isnan(part)) >= LEAST_READINGS])
+    if means.size < LEAST_STRETCHES:
+        return 0.0
+    return math.sqrt(float(np.mean(np.diff(means, 2) ** 2)) / 6)
 
 
 def rise(baseline: Figure, hot: Figure) -> Figure:

@@ -93,16 +93,16 @@ def dither(values: FloatArray, resolution: float) -> float:
 
     exp(−2π²σ²/q²), where q is the resolution and σ the noise before quantisation, by Sheppard's correction
     σ² = σ_seen² − q²/12 (Widrow and Kollár, "Quantization Noise", 2008: the error of the mean of a Gaussian signal is
-    a sine of its level with this factor). σ_seen is the noise from one reading to the next; or the least scatter
-    within a quarter of the values, provided that each quarter flickers to and fro, as no monotonic staircase does.
+    a sine of its level with this factor). σ_seen is that of the quietest quarter of the values, as flicker at one place
+    says nothing of the others: its noise from one reading to the next, or its scatter where each quarter flickers to
+    and fro, as no monotonic staircase does.
     """
-    fast = noise_sigma(values) ** 2
-    slow = fast
-    if values.size >= 4 * FLICKERS:
-        quarters = np.array_split(values[~np.isnan(values)], 4)
-        if all(np.count_nonzero(np.diff(quarter)) >= FLICKERS for quarter in quarters):
-            slow = min(float(quarter.var()) for quarter in quarters)
-    before = max(fast, slow) - resolution**2 / 12
+    present = values[~np.isnan(values)]
+    quarters = np.array_split(present, 4) if present.size >= 4 * FLICKERS else [present]
+    seen = min(noise_sigma(quarter) for quarter in quarters) ** 2
+    if len(quarters) > 1 and all(np.count_nonzero(np.diff(quarter)) >= FLICKERS for quarter in quarters):
+        seen = max(seen, min(float(quarter.var()) for quarter in quarters))
+    before = seen - resolution**2 / 12
     return math.exp(-2 * math.pi**2 * max(before, 0.0) / resolution**2)
 
 

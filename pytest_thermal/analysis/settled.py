@@ -3,70 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import resolution_of
+from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.trend import Trend, fit_trend
 from pytest_thermal.model.series import Figure, Phase, Series
 
 ALLOWED_REMAINING = 1.0
 """°C that the temperature may still rise by: the design."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class SettlingRate:
-    """A temperature counts as settled when it changes by at most ``kelvin`` in ``seconds``."""
-
-    name: str
-    kelvin: float
-    seconds: float
-    origin: str
-    """Where the figure is from."""
-
-    @property
-    def per_second(self) -> float:
-        """In kelvin per second."""
-        return self.kelvin / self.seconds
-
-
-def _table(*rates: SettlingRate) -> Mapping[str, SettlingRate]:
-    return MappingProxyType({rate.name: rate for rate in rates})
-
-
-SETTLING_RATES = _table(
-    SettlingRate(
-        name="default",
-        kelvin=1.0,
-        seconds=300.0,
-        origin="1 K in 5 min, the rate that IEC 62368-1 allows well below the limit",
-    ),
-    SettlingRate(name="iec62368", kelvin=3.0, seconds=1800.0, origin="IEC 62368-1: 3 K in 30 min"),
-    SettlingRate(
-        name="iec62368_below_limit",
-        kelvin=1.0,
-        seconds=300.0,
-        origin="IEC 62368-1: 1 K in 5 min where the temperature is at least 10 % below its limit",
-    ),
-    SettlingRate(
-        name="iec61010",
-        kelvin=2.0,
-        seconds=3600.0,
-        origin="2 K in 1 h: how IECEE laboratories read IEC 61010-1 (decision sheet DSH 335), which has no rate",
-    ),
-    SettlingRate(name="iec60034", kelvin=2.0, seconds=3600.0, origin="IEC 60034-1, edition 12: 2 K in 1 h"),
-    SettlingRate(name="iec60598", kelvin=1.0, seconds=3600.0, origin="IEC 60598-1: 1 K in 1 h"),
-    SettlingRate(name="iec60335_2_6", kelvin=1.0, seconds=900.0, origin="IEC 60335-2-6: 1 K in 15 min"),
-)
-"""Rates by name. They say when a part counts as settled, not how far it still has to go."""
-
 WIDER = 1.5
-"""A window that is too short for a verdict is made longer by this factor, up to the whole phase."""
+"""A window that is too short for a verdict is made longer by this factor."""
 
-FULL_CURVATURE = 3.0
-"""In slow constants: a window longer than this shows that mode no more, and a slope in it is of something else."""
+SHOWS_THE_MODE = 3.0
+"""In slow constants: a window up to this long still shows that mode's bend,"""
+MODE_IS_OVER = 6.0
+"""and one that begins so long after the load went on shows no more of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +30,33 @@ class Settled:
 
     settled: Answer
     slope: Figure
-    """In the sensor's unit per minute, at the end of the phase; one sigma."""
+    """In the sensor's unit per minute, over the standard's interval at the end of the phase; one sigma."""
     remaining: Figure
     """What the temperature would still change by, in the sensor's unit; ``detail`` has the 95 % bound."""
     rate: SettlingRate
     reason: str
     """What speaks against it, or what keeps it open; empty for YES."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SlowConstant:
+    """The slow time constant to reckon with, in seconds."""
+
+    tau: float
+    sigma: float
+    known: bool
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EndSlope:
+    """A trend at the end of a phase, and what it is times this or that."""
+
+    trend: Trend
+    to_interval: float
+    """× slope: mean slope over the standard's interval."""
+    to_remaining: float
+    """× slope: remaining rise, in seconds."""
 
 
 def judge_settled(
@@ -103,50 +79,54 @@ def judge_settled(
         allowed_remaining: °C.
         loaded_since_seconds: When the load went on, unix time; default: the start of the phase.
 
-    The slope is that of ``fit_trend`` over the end of the phase: over the standard's own interval, and longer as long
-    as the slope's bound is wider than half of what is allowed. The remaining rise of an exponential is slope × slow
-    constant τ at the end; a straight line over a window T shows a slope greater than that at its end by the factor g
-    of ``curvature``, so remaining = slope·τ/g(T/τ). Its bound combines those of slope and τ. Where τ is not known, its
-    upper bound stands for it, else half of the time under load: a slower mode would not show in this record by any
-    means, and a faster one has less to go. It can then be called settled, never unsettled by this.
+    The slope is that of ``fit_trend`` over the standard's interval at the end of the phase, or over the first of some
+    other windows whose bounds are at most half of what is allowed. A straight line through an exponential of constant
+    τ over a window T has a slope greater than the curve's at its end, by the factor g(T/τ) of ``curvature``. So the
+    mean slope over the interval I is slope·g(I/τ)/g(T/τ), which must be within the rate, and the remaining rise, slow
+    constant times slope at the end, is slope·τ/g(T/τ). Its bound combines those of slope and τ.
 
-    YES: the slope's 95 % bounds are within the rate and the bound of the remaining rise is within what is allowed.
-    NO: one of them is beyond it even at its lower bound. Else UNKNOWN.
+    Where τ is not known, its upper bound stands for it, else half of the time under load: a slower mode would not
+    show in this record by any means, and a faster one has less to go. The temperature can then be called settled, and
+    unsettled by the rate over the interval itself, but never by the remaining rise.
+
+    YES: the 95 % bounds of both are within what is allowed. NO: one of them is beyond it even at its lower bound.
+    Else UNKNOWN.
     """
     since = phase.start_seconds if loaded_since_seconds is None else loaded_since_seconds
-    known = slow is not None and slow.value is not None
-    tau, tau_sigma, origin = _slow_constant(slow, (phase.end_seconds - since) / 2)
-    trend = _trend_at_end(series, phase, rate, tau, allowed_remaining)
-    if trend is None:
-        why = f"too few readings at the end of {phase.name} for a slope"
-        return Settled(
-            settled=Answer.UNKNOWN,
-            slope=Figure.missing("slope", _per_minute(series), why),
-            remaining=Figure.missing("remaining_rise", str(series.sensor.unit), why),
-            rate=rate,
-            reason=why,
-        )
-    factor = tau / curvature(trend.span_seconds / tau)
-    share = tau_sigma / tau
-    remaining = trend.slope * factor
-    reach = math.hypot(trend.half_width * factor, 1.645 * remaining * share)
+    constant = _slow_constant(slow, (phase.end_seconds - since) / 2)
+    slopes = list(_end_slopes(series, phase, rate, constant, since))
+    unit = str(series.sensor.unit)
+    if not slopes:
+        return _undecided(series, rate, "remaining_rise", f"too few readings at the end of {phase.name} for a slope")
+    end = _best(slopes, rate, allowed_remaining)
+    share = constant.sigma / constant.tau
+    remaining = end.trend.slope * end.to_remaining
+    reach = math.hypot(end.trend.half_width * end.to_remaining, 1.645 * remaining * share)
+    sigma = math.hypot(end.trend.sigma, end.trend.quantisation / math.sqrt(3)) * end.to_remaining
     figure = Figure(
         name="remaining_rise",
         value=remaining,
-        unit=str(series.sensor.unit),
-        uncertainty=math.hypot(math.hypot(trend.sigma, trend.quantisation / math.sqrt(3)) * factor, remaining * share),
+        unit=unit,
+        uncertainty=math.hypot(sigma, remaining * share),
         detail={
             "upper": remaining + reach,
             "lower": remaining - reach,
-            "slow_seconds": tau,
-            "slow_from": origin,
+            "slow_seconds": constant.tau,
+            "slow_from": constant.origin,
         },
     )
-    against, open_questions = _weigh(trend, rate, remaining, reach, allowed_remaining, known=known)
-    answer = Answer.NO if against else Answer.UNKNOWN if open_questions else Answer.YES
+    # Without a known constant a longer window's slope says nothing of the interval's, but that it is no greater.
+    against = _too_fast(end if constant.known else slopes[0], rate)
+    open_questions = _may_be_too_fast(end, rate)
+    least, most = _magnitude(remaining, reach)
+    if constant.known and least > allowed_remaining:
+        against.append(f"{remaining:+.1f} °C are still to come, more than {allowed_remaining:g} °C")
+    elif most > allowed_remaining:
+        doubt = "" if constant.known else " as the slow time constant is not known"
+        open_questions.append(f"up to {most:.1f} °C may still be to come, more than {allowed_remaining:g} °C{doubt}")
     return Settled(
-        settled=answer,
-        slope=_slope_figure(trend, series),
+        settled=Answer.NO if against else Answer.UNKNOWN if open_questions else Answer.YES,
+        slope=_slope_figure(end.trend, series, end.to_interval),
         remaining=figure,
         rate=rate,
         reason="; ".join(against or open_questions),
@@ -164,14 +144,7 @@ def judge_baseline_settled(series: Series, phase: Phase, *, rate: SettlingRate =
     trend = fit_trend(part.time_seconds, part.values, resolution_of(series))
     unit = str(series.sensor.unit)
     if trend is None:
-        why = "too few readings in the baseline for a slope"
-        return Settled(
-            settled=Answer.UNKNOWN,
-            slope=Figure.missing("slope", _per_minute(series), why),
-            remaining=Figure.missing("drift_over_phase", unit, why),
-            rate=rate,
-            reason=why,
-        )
+        return _undecided(series, rate, "drift_over_phase", "too few readings in the baseline for a slope")
     least, most = _magnitude(trend.slope, trend.half_width)
     allowed = ALLOWED_REMAINING + (resolution_of(series) or 0.0)
     drift = most * trend.span_seconds
@@ -199,64 +172,85 @@ def judge_baseline_settled(series: Series, phase: Phase, *, rate: SettlingRate =
 def curvature(windows: float) -> float:
     """g(u): slope of a straight line through e^(−t/τ) over a window of u·τ, over the curve's slope at the window's end.
 
-    12/u³·((u/2)(eᵘ+1) − eᵘ + 1) → 1 + u/2 for small u; u taken as at most 3.
+    12/u³·((u/2)(eᵘ+1) − eᵘ + 1), from the least-squares slope of the integral; 1 + u/2 for small u.
     """
-    u = min(windows, FULL_CURVATURE)
-    if u < 1e-2:
-        return 1 + u / 2
-    return 12 / u**3 * (u / 2 * (math.exp(u) + 1) - math.exp(u) + 1)
+    if windows < 1e-2:
+        return 1 + windows / 2
+    grown = math.exp(windows)
+    return 12 / windows**3 * (windows / 2 * (grown + 1) - grown + 1)
 
 
-def _slow_constant(slow: Figure | None, otherwise: float) -> tuple[float, float, str]:
-    """The slow constant to reckon with, its standard uncertainty, and where it comes from."""
+def _slow_constant(slow: Figure | None, otherwise: float) -> _SlowConstant:
     if slow is not None and slow.value is not None:
-        return slow.value, slow.uncertainty or 0.0, "fit"
+        return _SlowConstant(tau=slow.value, sigma=slow.uncertainty or 0.0, known=True, origin="fit")
     bound = slow.detail.get("at_most_seconds") if slow is not None else None
     if isinstance(bound, (int, float)) and bound < otherwise:
-        return float(bound), 0.0, "upper bound of the fit"
-    return otherwise, 0.0, "half of the time under load"
+        return _SlowConstant(tau=float(bound), sigma=0.0, known=False, origin="upper bound of the fit")
+    return _SlowConstant(tau=otherwise, sigma=0.0, known=False, origin="half of the time under load")
 
 
-def _trend_at_end(series: Series, phase: Phase, rate: SettlingRate, tau: float, allowed: float) -> Trend | None:
-    """The trend over the shortest window that is good for a verdict, else over the one with the narrowest bound."""
+def _end_slopes(
+    series: Series, phase: Phase, rate: SettlingRate, constant: _SlowConstant, since: float
+) -> Iterator[_EndSlope]:
+    """The trend over each window that says something of the end, the standard's interval first."""
     step = resolution_of(series)
-    whole = phase.duration_seconds
-    window = min(rate.seconds, whole)
-    best: Trend | None = None
-    while True:
+    interval = min(rate.seconds, phase.duration_seconds)
+    for window in _windows(rate.seconds, phase.duration_seconds):
+        over = phase.end_seconds - window - since >= MODE_IS_OVER * constant.tau
+        if window > interval and window > SHOWS_THE_MODE * constant.tau and not over:
+            continue
         part = series.between(phase.end_seconds - window, phase.end_seconds)
-        trend = fit_trend(part.time_seconds, part.values, step)
+        trend = fit_trend(part.time_seconds, part.values, step, tau=constant.tau)
         if trend is not None:
-            wanted = min(rate.per_second / 2, allowed / 2 / tau * curvature(trend.span_seconds / tau))
-            if trend.half_width <= wanted:
-                return trend
-            if best is None or trend.half_width < best.half_width:
-                best = trend
-        if window >= whole:
-            return best
-        window = min(window * WIDER, whole)
+            bend = _bend(window, constant.tau)
+            yield _EndSlope(
+                trend=trend,
+                to_interval=_bend(interval, constant.tau) / bend if constant.known and bend > 1 else 1.0,
+                to_remaining=constant.tau / bend,
+            )
 
 
-def _weigh(
-    trend: Trend, rate: SettlingRate, remaining: float, reach: float, allowed: float, *, known: bool
-) -> tuple[list[str], list[str]]:
-    """What speaks against settled, and what is open."""
-    against, open_questions = [], []
-    least, most = _magnitude(trend.slope, trend.half_width)
-    if least > rate.per_second:
-        against.append(f"it moves by {trend.slope * 60:+.2f} K/min, more than {_spoken(rate)}")
-    elif most > rate.per_second:
-        open_questions.append(
-            f"its slope is only known to {trend.slope * 60:+.2f} ± {trend.half_width * 60:.2f} K/min, "
-            f"against {_spoken(rate)}"
-        )
-    least, most = _magnitude(remaining, reach)
-    if known and least > allowed:
-        against.append(f"{remaining:+.1f} °C are still to come, more than {allowed:g} °C")
-    elif most > allowed:
-        doubt = "" if known else " and the slow time constant is not known"
-        open_questions.append(f"up to {most:.1f} °C may still be to come, more than {allowed:g} °C{doubt}")
-    return against, open_questions
+def _bend(window: float, tau: float) -> float:
+    """``curvature``, or 1 for a window in which that mode is over: a slope there is of something else."""
+    return curvature(window / tau) if window <= SHOWS_THE_MODE * tau else 1.0
+
+
+def _windows(interval: float, whole: float) -> Iterator[float]:
+    """The standard's interval, half of it in case the curve is much bent, then longer ones up to the whole phase."""
+    yield min(interval, whole)
+    if interval / 2 < whole:
+        yield interval / 2
+    window = interval * WIDER
+    while window < whole:
+        yield window
+        window *= WIDER
+    if interval < whole:
+        yield whole
+
+
+def _best(slopes: list[_EndSlope], rate: SettlingRate, allowed: float) -> _EndSlope:
+    """The first whose bounds leave room for a verdict, else the one with the narrowest."""
+
+    def width(end: _EndSlope) -> float:
+        half = end.trend.half_width
+        return max(half * end.to_interval / rate.per_second, half * end.to_remaining / allowed)
+
+    return next((end for end in slopes if width(end) <= 0.5), min(slopes, key=width))
+
+
+def _too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
+    least, _ = _magnitude(end.trend.slope, end.trend.half_width)
+    if least * end.to_interval <= rate.per_second:
+        return []
+    return [f"it moves by {end.trend.slope * end.to_interval * 60:+.2f} K/min, more than {_spoken(rate)}"]
+
+
+def _may_be_too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
+    _, most = _magnitude(end.trend.slope, end.trend.half_width)
+    if most * end.to_interval <= rate.per_second:
+        return []
+    slope, half = (60 * value * end.to_interval for value in (end.trend.slope, end.trend.half_width))
+    return [f"its slope is only known to {slope:+.2f} ± {half:.2f} K/min, against {_spoken(rate)}"]
 
 
 def _magnitude(value: float, reach: float) -> tuple[float, float]:
@@ -272,16 +266,26 @@ def _per_minute(series: Series) -> str:
     return f"{series.sensor.unit}/minute"
 
 
-def _slope_figure(trend: Trend, series: Series) -> Figure:
+def _undecided(series: Series, rate: SettlingRate, remaining: str, why: str) -> Settled:
+    return Settled(
+        settled=Answer.UNKNOWN,
+        slope=Figure.missing("slope", _per_minute(series), why),
+        remaining=Figure.missing(remaining, str(series.sensor.unit), why),
+        rate=rate,
+        reason=why,
+    )
+
+
+def _slope_figure(trend: Trend, series: Series, factor: float = 1.0) -> Figure:
     return Figure(
         name="slope",
-        value=trend.slope * 60,
+        value=trend.slope * factor * 60,
         unit=_per_minute(series),
-        uncertainty=trend.sigma * 60,
+        uncertainty=trend.sigma * factor * 60,
         detail={
-            "upper": trend.upper * 60,
-            "lower": trend.lower * 60,
-            "quantisation": trend.quantisation * 60,
+            "upper": trend.upper * factor * 60,
+            "lower": trend.lower * factor * 60,
+            "quantisation": trend.quantisation * factor * 60,
             "window_seconds": trend.span_seconds,
             "readings": trend.readings,
             "effective_readings": round(trend.effective_readings, 1),

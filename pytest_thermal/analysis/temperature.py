@@ -10,13 +10,8 @@ from pytest_thermal.analysis.health import Health, check_health
 from pytest_thermal.analysis.levels import level, peak, rise
 from pytest_thermal.analysis.noise import resolution_of
 from pytest_thermal.analysis.rebound import Rebound, find_rebound
-from pytest_thermal.analysis.settled import (
-    SETTLING_RATES,
-    Settled,
-    SettlingRate,
-    judge_baseline_settled,
-    judge_settled,
-)
+from pytest_thermal.analysis.settled import Settled, judge_baseline_settled, judge_settled
+from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.time_constants import TimeConstants, fit_time_constants
 from pytest_thermal.model.series import Figure, Phase, PhaseName, Series
 

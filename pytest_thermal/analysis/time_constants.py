@@ -237,7 +237,7 @@ def _why_no_fast(fit: ExponentialFit, curve: _Curve, cut: _Cut, quantile: float)
     if again is None:
         return ""
     moved = abs(math.log(float(again.taus[0]) / tau))
-    if moved > WITHIN and moved > quantile * math.hypot(fit.relative(0), again.relative(0)) / 2:
+    if moved > WITHIN / 2 and moved > 2 * math.hypot(fit.relative(0), again.relative(0)):
         return f"the fast constant depends on where the fit begins ({tau:.1f} s, {again.taus[0]:.1f} s): more modes"
     return ""
 

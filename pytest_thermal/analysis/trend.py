@@ -46,7 +46,12 @@ class Trend:
 
 
 def fit_trend(
-    time_seconds: FloatArray, values: FloatArray, resolution: float | None, confidence: float = CONFIDENCE
+    time_seconds: FloatArray,
+    values: FloatArray,
+    resolution: float | None,
+    *,
+    tau: float | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Trend | None:
     """Ordinary least squares slope with its bound under autocorrelated noise and quantisation.
 
@@ -54,6 +59,8 @@ def fit_trend(
         time_seconds: Shape (n,), increasing, in seconds; steps may be uneven.
         values: Shape (n,), NaN for missing, in the sensor's unit.
         resolution: Of the sensor, same unit.
+        tau: A time constant, in seconds, with which the values may still bend: the noise is then what is left about an
+            exponential, where that is less than what is left about the line. A bend is no noise.
         confidence: One-sided, of each bound.
 
     Returns:
@@ -77,6 +84,9 @@ def fit_trend(
     scale = inner(centred, centred)
     slope = inner(centred, readings) / scale
     residuals = readings - readings.mean() - slope * centred
+    if tau is not None:
+        bent = _about_exponential(time, readings, tau)
+        residuals = bent if inner(bent, bent) < inner(residuals, residuals) else residuals
     quantisation = 0.0
     if resolution is not None:
         bare = dither(residuals, resolution)
@@ -99,6 +109,14 @@ def fit_trend(
         effective_readings=effective,
         span_seconds=span,
     )
+
+
+def _about_exponential(time: FloatArray, readings: FloatArray, tau: float) -> FloatArray:
+    """Residuals about the best a + b·e^(−t/τ), which has as many parameters as a straight line."""
+    decay = np.exp(-(time - time[0]) / max(tau, 1e-3 * float(time[-1])))
+    decay -= decay.mean()
+    level = readings - readings.mean()
+    return np.asarray(level - decay * (inner(decay, level) / max(inner(decay, decay), 1e-300)))
 
 
 def _slope_sigma(time: FloatArray, residuals: FloatArray, blocks: int) -> tuple[float, float]:
