@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pytest_thermal.analysis.answers import Answer
-from pytest_thermal.analysis.numerics import MAD_TO_SIGMA
+from pytest_thermal.analysis.numerics import robust_sigma
 from pytest_thermal.model.series import FloatArray
 
 LEAST_DEVIATION = 5.0
@@ -19,6 +20,9 @@ LEAST_MEMBERS = 5
 LEAST_IN_PLACE = 3
 """Below this a place's effect and its only card's cannot be told apart."""
 ROUNDS = 10
+SCALE_DOUBT = 2.326 * 1.167
+"""× 1/√n: how much greater than its median absolute deviation says a normal sample's spread may be, at 99 %: that
+measure has 37 % of the standard deviation's efficiency."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ class Consistency:
 
     median: float | None
     scale: float | None
-    """1.4826 × median absolute deviation of the cards' own deviations, °C."""
+    """Spread of the cards' own deviations, one sigma, °C."""
     threshold: float | None
     """Deviation that is an outlier, °C."""
     members: tuple[Consistent, ...]
@@ -77,10 +81,11 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
 
     Model: value = median + Σ effect of its places + own, the effects by median polish (Tukey, "Exploratory Data
     Analysis", Addison-Wesley (1977)), so that a bad card does not make its slot look hot, and a hot slot not its
-    cards. The scale is 1.4826·MAD of what is the cards' own (Hampel, J. Am. Stat. Assoc. 69 (1974)). A member is an
-    outlier when its own deviation exceeds 3.5 scales (Iglewicz and Hoaglin, "How to Detect and Handle Outliers", ASQC
-    (1993)) and ``least_deviation``; a place, when its effect does. A place with fewer than three members has no
-    effect of its own. UNKNOWN for all with fewer than five members.
+    cards. The scale is 1.4826·MAD of what is the cards' own (Hampel, J. Am. Stat. Assoc. 69 (1974)), × √(n/(n−p)) for
+    p effects. A member is an outlier when its own deviation exceeds 3.5 scales (Iglewicz and Hoaglin, "How to Detect
+    and Handle Outliers", ASQC (1993)), the scale taken at its 99 % bound, as one from few members is hardly known,
+    and ``least_deviation``; a place, when its effect does. A place with fewer than three members has no effect of its
+    own, nor any place in a fleet that has fewer than five members more than places. UNKNOWN for all with fewer than five members.
     """
     if len(members) < LEAST_MEMBERS:
         why = f"{len(members)} members are too few for a fleet, needs {LEAST_MEMBERS}"
@@ -91,8 +96,9 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
     values = np.array([member.value for member in members])
     median = float(np.median(values))
     own, effects = _polish(values - median, members)
-    scale = MAD_TO_SIGMA * float(np.median(np.abs(own - np.median(own))))
-    threshold = max(SIGMAS * scale, least_deviation)
+    free = max(len(members) - len(effects), 1)
+    scale = robust_sigma(own) * math.sqrt(len(members) / free)
+    threshold = max(SIGMAS * scale * (1 + SCALE_DOUBT / math.sqrt(free)), least_deviation)
     places = tuple(place for place in effects if abs(place.effect) > threshold)
     return Consistency(
         median=median,
@@ -132,6 +138,8 @@ def _polish(deviations: FloatArray, members: Sequence[Member]) -> tuple[FloatArr
         for name in sorted({member.position[kind] for member in members if kind in member.position})
     ]
     groups = [group for group in groups if LEAST_IN_PLACE <= np.count_nonzero(group[2]) < len(members)]
+    if len(members) - len(groups) < LEAST_MEMBERS:
+        groups = []
     effects = np.zeros(len(groups))
     for _ in range(ROUNDS):
         for index, (_, _, inside) in enumerate(groups):
