@@ -66,6 +66,7 @@ class Recorder:
         try:
             (spec.run / SAMPLES).mkdir(exist_ok=True)
             os.close(os.open(spec.run / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644))
+            write_atomically(spec.run / RUN, json_text(self._facts))
         except OSError as error:
             raise unwritable(spec.run, error) from error
         self._missing = AppendFile(spec.run / MISSING)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-LATEST_SHARE = 0.5
-"""A slot may still be sampled this share of a period late. Later, the next one is nearer and it is left out."""
+LATEST_SHARE = 0.75
+"""A slot may still be sampled this share of a period late. Later, it would crowd the next one and is left out."""
 
 SLOW_SHARE = 0.5
 """A source whose reading takes more of a period than this is sampled less often."""
@@ -36,7 +36,7 @@ class Grid:
     def startable(self, now_seconds: float, *, after: int) -> int | None:
         """The slot that a sample begun now belongs to; None where it is for none and the next must be waited for.
 
-        Slots up to ``after`` are done. At most half a period late: slots missed are left out, not made up for.
+        Slots up to ``after`` are done. Slots missed are left out, not made up for.
         """
         slot = self.last_due(now_seconds)
         if slot <= after or now_seconds - self.due(slot) > LATEST_SHARE * self.period_seconds:

@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_thermal.recording import RunningRecorder, SourceOrder, create_run, start_recorder
+import numpy as np
+
+from pytest_thermal.model.series import FloatArray
+from pytest_thermal.recording import Recording, RunningRecorder, SourceOrder, create_run, start_recorder
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 90.0
@@ -40,6 +43,14 @@ def rows(run: Path, name: str) -> list[str]:
     """Whole lines of a sample file but its header."""
     path = run / "samples" / name
     return path.read_text(encoding="utf-8").split("\n")[1:-1] if path.exists() else []
+
+
+def slots(recording: Recording, source: str) -> FloatArray:
+    """Which slots of the grid the rows of a source stand in, counted from its first."""
+    timing = recording.timing[source]
+    due = timing.time_seconds - np.nan_to_num(timing.lateness_ms) / 1000
+    found: FloatArray = np.round((due - due[0]) / timing.period_seconds)
+    return found
 
 
 def children(process_id: int) -> list[int]:

@@ -26,8 +26,9 @@ from pytest_thermal.recording import (
 )
 from pytest_thermal.recording.recording import Recording
 from pytest_thermal.recording.run_reader import read_run
+from pytest_thermal.recording.schedule import LATEST_SHARE
 from tests.recording.fakes import order
-from tests.recording.helpers import ROOT, alive, children, recorder_of, rows, until
+from tests.recording.helpers import ROOT, alive, children, recorder_of, rows, slots, until
 
 PERIOD_SECONDS = 0.1
 
@@ -100,13 +101,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     )
 
 
-def slots(recording: Recording, source: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Which slots of the grid the rows of a source stand in, counted from its first."""
-    times = recording.timing[source].time_seconds
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.round((times - times[0]) / PERIOD_SECONDS)
-    return found
-
-
 def reasons(recording: Recording, sensor: str) -> list[tuple[Missing, str]]:
     """Why a sensor's values were missing, but for slots that a busy machine had no time for."""
     return [
@@ -138,7 +132,7 @@ def test_offers_say_what_is_there_and_why_something_is_not(made: Made) -> None:
 
 
 def test_what_stands_in_for_an_absent_source_is_sampled(made: Made) -> None:
-    assert made.recording.series["instead0.temperature_celsius"].present.all()
+    assert made.recording.series["instead0.temperature_celsius"].present.sum() > 20
     assert "spare" not in made.recording.timing
 
 
@@ -160,7 +154,7 @@ def test_times_lateness_and_duration_are_kept(made: Made) -> None:
     present = ~np.isnan(timing.lateness_ms)
     assert present.sum() == made.recording.series["healthy0.temperature_celsius"].present.sum()
     assert (timing.lateness_ms[present] >= 0).all()
-    assert (timing.lateness_ms[present] <= PERIOD_SECONDS * 1000 / 2 + 1).all()
+    assert (timing.lateness_ms[present] <= PERIOD_SECONDS * 1000 * LATEST_SHARE + 1).all()
     assert (timing.read_ms[present] >= 0).all()
     # Real time minus lateness is the grid.
     due = timing.time_seconds[present] - timing.lateness_ms[present] / 1000
