@@ -85,7 +85,8 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
     p effects. A member is an outlier when its own deviation exceeds 3.5 scales (Iglewicz and Hoaglin, "How to Detect
     and Handle Outliers", ASQC (1993)), the scale taken at its 99 % bound, as one from few members is hardly known,
     and ``least_deviation``; a place, when its effect does. A place with fewer than three members has no effect of its
-    own, nor any place in a fleet that has fewer than five members more than places. UNKNOWN for all with fewer than five members.
+    own, nor any place in a fleet that has fewer than five members more than places. UNKNOWN for all with fewer than
+    five members.
     """
     if len(members) < LEAST_MEMBERS:
         why = f"{len(members)} members are too few for a fleet, needs {LEAST_MEMBERS}"

@@ -18,10 +18,10 @@ PROMPT_SECONDS, PROMPT_TICKS = 15.0, 3.0
 PLATE_SECONDS = 75.0
 """What it loses between then and this, it had mostly across the cold plate; the coolant itself takes minutes."""
 BLOCK_SECONDS = 10.0
-STEP_SECONDS = (120.0, 600.0)
-"""Over which a rise in steady is looked for: a pump's or a contact's, and a fan's."""
-STAYS = 0.5
-"""Of a departure that must remain until the end."""
+STEP_SECONDS = (120.0, 300.0, 600.0)
+"""Over which a rise in steady is looked for: a pump's or a contact's first, then a fan's."""
+STAYS, COMES_BACK = 0.5, 0.05
+"""A departure falls below the first share of what it had reached in no more than the second share of the time after."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +119,10 @@ def measure_shape(
 def find_departure(temperature: Series, steady: Phase, *, least: float = 5.0) -> Departure | None:
     """A rise of at least ``least`` °C that begins in steady and stays, or None.
 
-    After a step of load a passive loop's temperature rises ever more slowly: its increments over two (or ten) minutes
-    never grow. Where one is ``least`` greater than the smallest before it, the loop itself has changed; it is measured
-    against the line through the two minutes before, and counts when half of it remains to the end. On 10 s means.
+    After a step of load a passive loop's temperature rises ever more slowly: its increments over two (five,
+    ten) minutes never grow. Where one is ``least`` greater than the smallest before it, the loop itself has changed;
+    it is measured against the line through the two minutes before, and counts when it never falls back by half. On
+    10 s means.
     """
     times, means = _blocks(temperature, steady)
     if times.size < 2:
@@ -154,7 +155,7 @@ def _measured(temperature: Series, times: FloatArray, means: FloatArray, at: int
     soon = above[start:][times[start:] <= times[start] + STEP_SECONDS[-1]]
     rise = float(soon.max())
     later = above[times > times[start] + STEP_SECONDS[0]]
-    if rise < least or later.size == 0 or float(np.quantile(later, 0.05)) < STAYS * rise:
+    if rise < least or later.size == 0 or float(np.mean(later < STAYS * np.maximum.accumulate(later))) > COMES_BACK:
         return None
     since = times - times[start]
     return Departure(

@@ -276,14 +276,16 @@ def loop_run(
     )  # fmt: skip
 
 
-def bubbles(rng: np.random.Generator, plan: Plan, *, worse: float = 2.2) -> list[tuple[float, Loop]]:
+def bubbles(
+    rng: np.random.Generator, plan: Plan, loop: Loop = HEALTHY, *, worse: float = 2.2
+) -> list[tuple[float, Loop]]:
     """Air that passes through the plate now and then: the transfer to the coolant is bad for some seconds."""
     changes: list[tuple[float, Loop]] = []
     now = 0.0
     while now < plan.steady:
         now += float(rng.uniform(20, 90))
-        bad = replace(HEALTHY, transfer=HEALTHY.transfer * worse)
-        changes += [(now, bad), (now + float(rng.uniform(15, 60)), HEALTHY)]
+        bad = replace(loop, transfer=loop.transfer * worse)
+        changes += [(now, bad), (now + float(rng.uniform(15, 60)), loop)]
         now = changes[-1][0]
     return changes
 

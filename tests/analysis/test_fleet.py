@@ -41,7 +41,7 @@ def test_a_healthy_fleet_has_no_outlier(spread: float, nodes: int, cards: int) -
     for seed in range(60):
         found = judge_fleet(fleet(seed, nodes=nodes, cards=cards, spread=spread))
         alarms += bool(outliers(found)) + bool(found.places)
-    assert alarms <= (0 if spread == 1.0 else 3)
+    assert alarms <= (0 if spread == 1.0 else 5)
 
 
 @pytest.mark.parametrize("by", [9.0, -9.0])
