@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.recording.helpers import recorder_of
 
 def main() -> None:
     """Record until interrupted."""
+    # Whoever is started in the background by a shell ignores it, and so do all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     recorder = recorder_of(Path(sys.argv[1]), order("a", devices=2), order("b", behaviour="hang"))
     child = os.fork()  # as multiprocessing does: it inherits the write end of the recorder's lifeline
     if child == 0:

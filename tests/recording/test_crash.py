@@ -88,7 +88,7 @@ def test_kill_9_of_the_parent_ends_the_recording_in_order(parent: Parent) -> Non
 
 def test_ctrl_c_to_the_whole_group_reaches_the_parent_only(parent: Parent) -> None:
     os.killpg(parent.process.pid, signal.SIGINT)
-    parent.process.wait()
+    until(lambda: parent.process.poll() is not None)
     until(lambda: not any(alive(process) for process in (parent.recorder, *parent.lanes)))
     recording = read_run(parent.run)
     assert recording.state == "finished"
