@@ -39,8 +39,7 @@ def measure_coverage(series: Series, phase: Phase) -> Coverage:
     part = series.during(phase)
     period = series.period_seconds
     due = max(round(phase.duration_seconds / period), len(part), 1)
-    present = part.present
-    times = part.time_seconds if present.all() else part.time_seconds[present]
+    times, _ = part.readings()
     coverage = min(times.size / due, 1.0)
     gap, gap_start = _longest_gap(times, phase)
     ticks = gap / period

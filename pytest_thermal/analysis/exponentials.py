@@ -11,7 +11,7 @@ from pytest_thermal.analysis.curve_points import CurvePoints
 from pytest_thermal.analysis.numerics import chi_squared_above, fisher_above, inner
 from pytest_thermal.model.series import FloatArray, IndexArray
 
-GRID = 28
+GRID = 24
 """Constants tried before the search, from half the narrowest bin to the length of the curve."""
 
 SECOND_MODE = 0.001

@@ -69,10 +69,7 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
     minute and twenty readings by a sensor whose neighbouring readings usually differ by two steps or more. UNKNOWN
     when it never changes and no phase says that it should have.
     """
-    present = series.present
-    whole = bool(present.all())
-    times = series.time_seconds if whole else series.time_seconds[present]
-    values = series.values if whole else series.values[present]
+    times, values = series.readings()
     unit = str(series.sensor.unit)
     step = resolution_of(series)
     noise = noise_sigma(values)
@@ -84,7 +81,7 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
         up, down = _excursions(values, steps, threshold), _excursions(-values, -steps, threshold)
         down |= _zeros(values, threshold)
         if up.any() or down.any():
-            rejected[present] = up | down
+            rejected[series.present] = up | down
             spikes, dropouts = runs_of(up)[0].size, runs_of(down)[0].size
     stuck, constant, why = _stuck(
         times,

@@ -31,14 +31,13 @@ def level(series: Series, phase: Phase) -> Figure:
     σ² = mean((m₋ − 2m + m₊)²)/6, in which a steady slope has no part. None for fewer than three readings.
     """
     start, end = level_window(phase)
-    part = series.between(start, end)
-    there = part.present
-    count = int(np.count_nonzero(there))
+    times, values = series.between(start, end).readings()
+    count = values.size
     detail = {"phase": phase.name, "start_seconds": start, "end_seconds": end, "readings": count}
     if count < LEAST_READINGS:
         why = f"{count} readings in the last {end - start:.0f} s of {phase.name}, needs {LEAST_READINGS}"
         return Figure(name=phase.name, value=None, unit=unit_of(series), reason=why, detail=detail)
-    mean, sigma = mean_and_sigma(part.time_seconds[there], part.values[there], resolution_of(series))
+    mean, sigma = mean_and_sigma(times, values, resolution_of(series))
     sigma = max(sigma, _scatter_of_stretches(series, phase, end - start))
     return Figure(name=phase.name, value=mean, unit=unit_of(series), uncertainty=sigma, detail=detail)
 
@@ -49,8 +48,8 @@ def _scatter_of_stretches(series: Series, phase: Phase, length: float) -> float:
     if count < LEAST_STRETCHES:
         return 0.0
     borders = phase.end_seconds - length * np.arange(count, -1, -1)
-    parts = [series.between(low, high).values for low, high in pairwise(borders.tolist())]
-    means = np.array([float(np.nanmean(part)) for part in parts if np.count_nonzero(~np.isnan(part)) >= LEAST_READINGS])
+    parts = [series.between(low, high).readings()[1] for low, high in pairwise(borders.tolist())]
+    means = np.array([float(part.mean()) for part in parts if part.size >= LEAST_READINGS])
     if means.size < LEAST_STRETCHES:
         return 0.0
     return math.sqrt(float(np.mean(np.diff(means, 2) ** 2)) / 6)

@@ -98,8 +98,7 @@ def judge_idle(
     start, end = level_window(baseline)
     if utilization is None:
         return Answer.UNKNOWN, Figure.missing("idle_utilization", "percent", "utilisation is not measured")
-    values = utilization.between(start, end).values
-    values = values[~np.isnan(values)]
+    _, values = utilization.between(start, end).readings()
     if values.size == 0:
         return Answer.UNKNOWN, Figure.missing("idle_utilization", "percent", "no reading in the baseline")
     mean = float(values.mean())
@@ -152,8 +151,7 @@ def _amount(done: FloatArray, amounts: FloatArray, start: float, length: float) 
 def _utilization(series: Series | None, phase: Phase, least: float) -> tuple[Figure, Answer]:
     if series is None:
         return Figure.missing("utilization", "percent", "not measured"), Answer.UNKNOWN
-    values = series.during(phase).values
-    values = values[~np.isnan(values)]
+    _, values = series.during(phase).readings()
     if values.size == 0:
         return Figure.missing("utilization", "percent", f"no reading in {phase.name}"), Answer.UNKNOWN
     mean = float(values.mean())
@@ -165,13 +163,11 @@ def _power(series: Series | None, phase: Phase, baseline: Phase | None) -> tuple
     """Median power, share of the time on the plateau, whether that is a loaded device's, and why not."""
     if series is None:
         return _no_power("not measured")
-    part = series.during(phase)
-    there = part.present
-    if not there.any():
+    times, values = series.during(phase).readings()
+    if values.size == 0:
         return _no_power(f"no reading in {phase.name}")
     per_block = max(round(SMOOTHED_SECONDS / series.period_seconds), 1)
-    count = int(np.count_nonzero(there))
-    _, smooth = block_means(part.time_seconds[there], part.values[there], max(count // per_block, 1))
+    _, smooth = block_means(times, values, max(values.size // per_block, 1))
     median = float(np.median(smooth))
     idle = _idle_power(series, baseline)
     floor = 0.0 if idle is None else idle
@@ -196,6 +192,5 @@ def _no_power(why: str) -> tuple[Figure, Figure, Answer, str]:
 def _idle_power(series: Series, baseline: Phase | None) -> float | None:
     if baseline is None:
         return None
-    values = series.between(*level_window(baseline)).values
-    values = values[~np.isnan(values)]
+    _, values = series.between(*level_window(baseline)).readings()
     return float(np.median(values)) if values.size else None

@@ -20,6 +20,10 @@ PLATE_SECONDS = 75.0
 BLOCK_SECONDS = 10.0
 STEP_SECONDS = (120.0, 300.0, 600.0)
 """Over which a rise in steady is looked for: a pump's or a contact's first, then a fan's."""
+LEAST_COURSE = 12
+"""Means of 10 s before a departure, from which its course is known."""
+UNREST = 0.2
+"""Of a departure: a temperature that wanders so much beforehand was on no course."""
 STAYS, COMES_BACK = 0.5, 0.05
 """A departure falls below the first share of what it had reached in no more than the second share of the time after."""
 
@@ -148,6 +152,9 @@ def _measured(temperature: Series, times: FloatArray, means: FloatArray, at: int
     # A course that is followed for ten minutes may be bent: only its level is then taken further.
     reach = np.clip(times - middle, None, STEP_SECONDS[0])
     above = means - float(means[course].mean()) - max(slope, 0.0) * reach
+    before = slice(max(at - round(STEP_SECONDS[-1] / _typical_step(times)), 0), at + 1)
+    if at < LEAST_COURSE or _about_parabola(times[before], means[before]) > UNREST * least:
+        return None
     near = max(0.15 * least, 3 * float((means[course] - means[course].mean() - slope * offsets).std()))
     on_course = np.flatnonzero(above[at:] <= near)
     before_top = on_course[on_course <= int(np.argmax(above[at:] >= least))]
@@ -170,8 +177,7 @@ def _steepest(series: Series, start: float) -> float:
     """Greatest difference of the means of two neighbouring stretches of 10 s (two readings) about a time."""
     width = max(round(BLOCK_SECONDS / series.period_seconds), 2)
     lead = width * series.period_seconds
-    values = series.between(start - 2 * lead - BLOCK_SECONDS, start + 6 * lead + BLOCK_SECONDS).values
-    values = values[~np.isnan(values)]
+    _, values = series.between(start - 2 * lead - BLOCK_SECONDS, start + 6 * lead + BLOCK_SECONDS).readings()
     if values.size < 2 * width:
         return 0.0
     total = np.cumsum(np.concatenate(([0.0], values)))
@@ -181,8 +187,7 @@ def _steepest(series: Series, start: float) -> float:
 
 def block_level(series: Series, start_seconds: float, end_seconds: float) -> float | None:
     """Median of the readings in a stretch, or None without any."""
-    values = series.between(start_seconds, end_seconds).values
-    values = values[~np.isnan(values)]
+    _, values = series.between(start_seconds, end_seconds).readings()
     return float(np.median(values)) if values.size else None
 
 
@@ -192,8 +197,13 @@ def wander_of_means(series: Series, phase: Phase) -> float | None:
         name=phase.name, start_seconds=(phase.start_seconds + phase.end_seconds) / 2, end_seconds=phase.end_seconds
     )
     times, means = _blocks(series, half)
-    if times.size < 12:
-        return None
+    return _about_parabola(times, means) if times.size >= 12 else None
+
+
+def _about_parabola(times: FloatArray, means: FloatArray) -> float:
+    """Standard deviation about the best parabola, 0 for fewer than six means; shapes (m,)."""
+    if times.size < 6:
+        return 0.0
     x = (times - times[0]) / (times[-1] - times[0]) - 0.5
     columns = np.stack([np.ones_like(x), x, x**2], axis=1)
     solved = np.linalg.solve(np.einsum("ti,tj->ij", columns, columns), np.einsum("ti,t->i", columns, means))
@@ -216,13 +226,11 @@ def _wander(temperature: Series, steady: Phase) -> Figure:
 
 
 def _blocks(series: Series, phase: Phase) -> tuple[FloatArray, FloatArray]:
-    part = series.during(phase)
-    there = part.present
-    count = int(np.count_nonzero(there))
+    times, values = series.during(phase).readings()
     per_block = max(round(BLOCK_SECONDS / series.period_seconds), 1)
-    if count < per_block:
+    if values.size < per_block:
         return np.empty(0), np.empty(0)
-    return block_means(part.time_seconds[there], part.values[there], count // per_block)
+    return block_means(times, values, values.size // per_block)
 
 
 def _typical_step(times: FloatArray) -> float:
@@ -266,8 +274,7 @@ def _early(temperature: Series, cooldown: Phase | None, heating: Phase) -> tuple
 
 
 def _mean(series: Series, start_seconds: float, end_seconds: float) -> float | None:
-    values = series.between(start_seconds, end_seconds).values
-    values = values[~np.isnan(values)]
+    _, values = series.between(start_seconds, end_seconds).readings()
     return float(values.mean()) if values.size else None
 
 
@@ -275,9 +282,7 @@ def _moved(series: Series, at: float, end: float) -> tuple[float, float] | None:
     """By how much the readings moved in the first seconds from where they began to move, and after those, °C."""
     period = series.period_seconds
     before = _mean(series, at - max(30.0, 5 * period), at)
-    part = series.between(at, min(end, at + max(120.0, 20 * period)))
-    there = part.present
-    times, values = part.time_seconds[there], part.values[there]
+    times, values = series.between(at, min(end, at + max(120.0, 20 * period))).readings()
     if before is None or times.size < 5:
         return None
     gone = np.abs(values - before) > max(2.0, 4 * noise_sigma(values), 1.01 * (resolution_of(series) or 0.0))

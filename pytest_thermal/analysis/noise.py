@@ -17,8 +17,8 @@ WHOLE = 1.0
 
 LEVELS_FOR_A_COARSE_STEP = 6
 
-LOOKED_AT = 4096
-"""Readings looked at for the resolution, evenly spread: it is a property of the sensor, not of each reading."""
+LOOKED_AT = 2048
+"""Readings looked at for resolution and noise, evenly spread: they are the sensor's, not each reading's."""
 
 FLICKERS = 6
 """Changes of level that a quarter of a window needs to count as flickering."""

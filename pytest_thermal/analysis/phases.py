@@ -109,8 +109,7 @@ def _divided(loaded: _Loaded, temperature: Series, origin: str) -> DetectedPhase
 
 
 def _ramp_seconds(hot: Series, baseline: float, length: float) -> float:
-    there = hot.present
-    times, values = hot.time_seconds[there], hot.values[there]
+    times, values = hot.readings()
     end = float(np.median(values[-max(values.size // 10, 3) :]))
     reached = np.flatnonzero((values - baseline) * np.sign(end - baseline) >= RAMP_SHARE * abs(end - baseline))
     until = float(times[reached[0]] - times[0]) if reached.size else length
@@ -121,8 +120,7 @@ def _ramp_seconds(hot: Series, baseline: float, length: float) -> float:
 
 
 def _by_drive(series: Series, name: str) -> _Loaded | str:
-    there = series.present
-    times, values = series.time_seconds[there], series.values[there]
+    times, values = series.readings()
     if times.size < LEAST_LOADED_READINGS:
         return f"{times.size} readings are too few"
     threshold, low, high = _two_levels(values)
@@ -180,8 +178,7 @@ def _one_stretch(times: FloatArray, loaded: BoolArray, period: float) -> _Loaded
 
 
 def _by_temperature(series: Series) -> _Loaded | str:
-    there = series.present
-    times, values = series.time_seconds[there], series.values[there]
+    times, values = series.readings()
     if times.size < LEAST_LOADED_READINGS:
         return f"{times.size} readings are too few"
     period = float(np.median(np.diff(times)))

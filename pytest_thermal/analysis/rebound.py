@@ -56,9 +56,7 @@ def find_rebound(
     only falls cools monotonically at the heated place; a lasting rise means heat that arrives later than it should,
     or flow that has changed. Source: definition of *rebound* in the design.
     """
-    part = series.during(phase)
-    there = part.present
-    times, values = part.time_seconds[there], part.values[there]
+    times, values = series.during(phase).readings()
     unit = str(series.sensor.unit)
     if times.size < 2 * LEAST_READINGS or times[-1] - times[0] < 2 * least_seconds:
         why = f"{times.size} readings over {np.ptp(times) if times.size else 0:.0f} s of {phase.name} are too few"
@@ -106,9 +104,8 @@ def _longest_sustained(times: FloatArray, above: BoolArray, seconds: float) -> t
 
 def _power_came_back(power: Series, phase: Phase, since: float, until: float) -> bool:
     """Whether power in the rise stands well above the median of the cooldown before it."""
-    before = power.between(phase.start_seconds, since).values
-    after = power.between(since - SMOOTHED_SECONDS, until).values
-    before, after = before[~np.isnan(before)], after[~np.isnan(after)]
+    _, before = power.between(phase.start_seconds, since).readings()
+    _, after = power.between(since - SMOOTHED_SECONDS, until).readings()
     if before.size == 0 or after.size == 0:
         return False
     fallen = float(np.quantile(before, 0.25))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import resolution_of
@@ -14,6 +15,9 @@ from pytest_thermal.model.series import Figure, Phase, Series
 
 ALLOWED_REMAINING = 1.0
 """°C that the temperature may still rise by: the design."""
+
+GOOD_ENOUGH = 0.5
+"""A bound is good for a verdict when it is at most this share of what is allowed."""
 
 WIDER = 1.5
 """A window that is too short for a verdict is made longer by this factor."""
@@ -94,11 +98,12 @@ def judge_settled(
     """
     since = phase.start_seconds if loaded_since_seconds is None else loaded_since_seconds
     constant = _slow_constant(slow, (phase.end_seconds - since) / 2)
-    slopes = list(_end_slopes(series, phase, rate, constant, since))
+    slopes = _end_slopes(series, phase, rate, constant, since)
     unit = str(series.sensor.unit)
-    if not slopes:
+    first = next(slopes, None)
+    if first is None:
         return _undecided(series, rate, "remaining_rise", f"too few readings at the end of {phase.name} for a slope")
-    end = _best(slopes, rate, allowed_remaining)
+    end = _best(chain([first], slopes), rate, allowed_remaining)
     share = constant.sigma / constant.tau
     remaining = end.trend.slope * end.to_remaining
     reach = math.hypot(end.trend.half_width * end.to_remaining, 1.645 * remaining * share)
@@ -116,7 +121,7 @@ def judge_settled(
         },
     )
     # Without a known constant a longer window's slope says nothing of the interval's, but that it is no greater.
-    against = _too_fast(end if constant.known else slopes[0], rate)
+    against = _too_fast(end if constant.known else first, rate)
     open_questions = _may_be_too_fast(end, rate)
     least, most = _magnitude(remaining, reach)
     if constant.known and least > allowed_remaining:
@@ -228,14 +233,16 @@ def _windows(interval: float, whole: float) -> Iterator[float]:
         yield whole
 
 
-def _best(slopes: list[_EndSlope], rate: SettlingRate, allowed: float) -> _EndSlope:
+def _best(slopes: Iterable[_EndSlope], rate: SettlingRate, allowed: float) -> _EndSlope:
     """The first whose bounds leave room for a verdict, else the one with the narrowest."""
-
-    def width(end: _EndSlope) -> float:
+    found: list[tuple[float, _EndSlope]] = []
+    for end in slopes:
         half = end.trend.half_width
-        return max(half * end.to_interval / rate.per_second, half * end.to_remaining / allowed)
-
-    return next((end for end in slopes if width(end) <= 0.5), min(slopes, key=width))
+        width = max(half * end.to_interval / rate.per_second, half * end.to_remaining / allowed)
+        if width <= GOOD_ENOUGH:
+            return end
+        found.append((width, end))
+    return min(found, key=lambda pair: pair[0])[1]
 
 
 def _too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:

@@ -96,9 +96,7 @@ def _spent(reason: str, series: Series, phase: Phase) -> Figure:
     kind = kind_of(reason)
     counter = series.sensor.unit is Unit.MILLISECONDS
     lead = 2 * MOST_TICKS * series.period_seconds
-    part = series.between(phase.start_seconds - lead, phase.end_seconds)
-    there = part.present
-    times, values = part.time_seconds[there], part.values[there]
+    times, values = series.between(phase.start_seconds - lead, phase.end_seconds).readings()
     first = max(int(np.searchsorted(times, phase.start_seconds)) - 1, 0)
     times, values = times[first:], values[first:]
     if times.size < 2 or times[-1] < phase.start_seconds:

@@ -99,9 +99,8 @@ def fit_time_constants(series: Series, start_seconds: float, end_seconds: float)
     a few set wider bins and later starts are tried: correlated noise, or a load that took some seconds to rise, are
     no reason to refuse the slow constant. The fast one is also refused when it changes with where the fit begins.
     """
-    part = series.between(start_seconds, min(end_seconds, start_seconds + LONGEST_SECONDS))
-    there = part.present
-    seconds, values = part.time_seconds[there] - start_seconds, part.values[there]
+    times, values = series.between(start_seconds, min(end_seconds, start_seconds + LONGEST_SECONDS)).readings()
+    seconds = times - start_seconds
     unit = str(series.sensor.unit)
     if seconds.size < LEAST_READINGS:
         return _refused(unit, f"{seconds.size} readings are too few for a curve")
@@ -152,8 +151,7 @@ def _noise(values: FloatArray, begin: float, end: float, step: float | None) -> 
 
 def _onset(series: Series, start_seconds: float, seconds: FloatArray, values: FloatArray, threshold: float) -> float:
     """When the curve begins, in seconds after the start: the first of two readings in a row that have moved."""
-    before = series.between(start_seconds - 10 * series.period_seconds, start_seconds).values
-    before = before[~np.isnan(before)]
+    _, before = series.between(start_seconds - 10 * series.period_seconds, start_seconds).readings()
     level = float(np.median(before)) if before.size else float(values[0])
     moved = np.abs(values - level) > threshold
     first = np.flatnonzero(moved[:-1] & moved[1:])

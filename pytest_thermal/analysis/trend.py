@@ -74,8 +74,8 @@ def fit_trend(
     1.5·q/T for even steps over a window T; noise takes it away by the factor D of ``noise.dither``. To the share D a
     residual counts as noise only with what exceeds q/2, or a bare staircase would be counted twice.
     """
-    there = ~np.isnan(values)
-    time, readings = time_seconds[there], values[there]
+    missing = np.isnan(values)
+    time, readings = (time_seconds[~missing], values[~missing]) if missing.any() else (time_seconds, values)
     if readings.size < LEAST_READINGS:
         return None
     time = time - time[0]

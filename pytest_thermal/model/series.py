@@ -78,6 +78,13 @@ class Series:
         """True where there is a reading, shape (n,)."""
         return ~np.isnan(self.values)
 
+    def readings(self) -> tuple[FloatArray, FloatArray]:
+        """Times and values of the readings that are there, shape (m,) each, m ≤ n; not copied when all are."""
+        missing = np.isnan(self.values)
+        if not missing.any():
+            return self.time_seconds, self.values
+        return self.time_seconds[~missing], self.values[~missing]
+
     def between(self, start_seconds: float, end_seconds: float) -> Series:
         """The readings with start ≤ time < end: each reading belongs to one of two phases that touch."""
         low, high = np.searchsorted(self.time_seconds, (start_seconds, end_seconds), side="left")

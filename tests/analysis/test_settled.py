@@ -165,7 +165,7 @@ def test_a_run_that_is_called_settled_has_at_most_a_degree_to_go(
 ) -> None:
     rng = np.random.default_rng(33)
     beyond, settled_ones = 0, 0
-    for _ in range(40):
+    for _ in range(30):
         plan = Plan(period=period, steady=float(rng.choice([900, 1800, 3600])))
         modes = TwoModes(slow_rise=rng.uniform(8, 20), slow_seconds=rng.uniform(250, 1500))
         count = plan.times.size
@@ -188,10 +188,10 @@ def test_a_healthy_hour_is_called_settled_and_never_unsettled(period: float, ste
             white(rng, plan.times.size, float(rng.choice([0.05, 0.3]))),
             step,
         ).settled
-        for _ in range(20)
+        for _ in range(15)
     ]
     assert Answer.NO not in answers
-    assert answers.count(Answer.YES) >= 18
+    assert answers.count(Answer.YES) >= 14
 
 
 # ------------------------------------------------------------------------------------------------ the baseline

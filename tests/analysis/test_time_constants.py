@@ -41,7 +41,7 @@ def heated(readings: Series, plan: Plan) -> TimeConstants:
     return fit_time_constants(readings, plan.load_on, plan.load_off)
 
 
-def tally(noise: Noise, *, period: float, step: float | None, runs: int = 25) -> dict[str, int]:
+def tally(noise: Noise, *, period: float, step: float | None, runs: int = 16) -> dict[str, int]:
     """How often each constant was told, and how often it was wrong by more than 10 %."""
     rng = np.random.default_rng(41)
     plan = Plan(period=period, cooldown=60.0)
@@ -66,8 +66,8 @@ def tally(noise: Noise, *, period: float, step: float | None, runs: int = 25) ->
 @pytest.mark.parametrize("sigma", [0.0, 0.3])
 def test_both_constants_are_told_at_one_second(sigma: float, step: float | None) -> None:
     counts = tally(lambda rng, n: white(rng, n, sigma), period=1.0, step=step)
-    assert counts["slow"] >= 23
-    assert counts["fast"] >= 22
+    assert counts["slow"] >= 15
+    assert counts["fast"] >= 14
     assert counts["slow wrong"] == counts["fast wrong"] == 0
 
 
@@ -75,7 +75,7 @@ def test_both_constants_are_told_at_one_second(sigma: float, step: float | None)
 @pytest.mark.parametrize("sigma", [0.0, 0.3])
 def test_the_slow_constant_is_told_by_a_sensor_of_one_degree(sigma: float, period: float) -> None:
     counts = tally(lambda rng, n: white(rng, n, sigma), period=period, step=1.0)
-    assert counts["slow"] >= 16
+    assert counts["slow"] >= 10
     assert counts["slow wrong"] == counts["fast wrong"] == 0
 
 
