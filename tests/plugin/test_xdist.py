@@ -53,8 +53,11 @@ def test_other_tests_are_spread_beside_the_bench(run: Run, pytester: pytest.Pyte
     )
     result = run("--demo", "-n", "2", "-rA")
     result.assert_outcomes(passed=16)
-    assert len({line for line in result.outlines if line.startswith("bench on")}) == 1
-    assert len({line for line in result.outlines if line.startswith("other on")}) == 2
+    bench = {line.removeprefix("bench on ") for line in result.outlines if line.startswith("bench on ")}
+    others = {line.removeprefix("other on ") for line in result.outlines if line.startswith("other on ")}
+    assert len(bench) == 1
+    # How many the bench's own worker takes besides depends on how long the bench keeps it.
+    assert others - bench
 
 
 def test_a_project_without_a_bench_keeps_its_scheduler(run: Run, pytester: pytest.Pytester) -> None:
