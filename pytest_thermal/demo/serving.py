@@ -55,6 +55,8 @@ class QuietProtocol(H11Protocol):
         """The handle is of no use any more."""
         self._open_transports.discard(self.transport)
         super().connection_lost(exc)
+        # Python 3.10 calls a TLS transport unclosed that its peer closed first.
+        self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP at all never reaches the application, so its answer is signed here."""
