@@ -10,7 +10,7 @@ from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.series import Figure
 
 FAILS_AT = 5.0
-"""°C of drift that fail: the design."""
+"""°C of drift that fail: more than seasons and sensors do, and what aged paste or a clogged filter costs."""
 SAME_WATTS = 0.02
 """Power limits are the same within this share: tools print them rounded."""
 SAME_SECONDS = 0.1

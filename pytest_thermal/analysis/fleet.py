@@ -13,7 +13,7 @@ from pytest_thermal.analysis.numerics import robust_sigma
 from pytest_thermal.model.series import FloatArray
 
 LEAST_DEVIATION = 5.0
-"""°C: the design."""
+"""°C: what chips of one kind may differ by."""
 SIGMAS = 3.5
 """Iglewicz and Hoaglin's cut for the modified z-score."""
 LEAST_MEMBERS = 5

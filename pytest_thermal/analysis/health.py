@@ -77,9 +77,7 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
     rejected = np.zeros(len(series), dtype=np.bool_)
     spikes = dropouts = 0
     if series.sensor.unit is Unit.CELSIUS and values.size > 2:
-        threshold = _jump(steps, noise, step)
-        up, down = _excursions(values, steps, threshold), _excursions(-values, -steps, threshold)
-        down |= _zeros(values, threshold)
+        up, down = _spikes_and_dropouts(values, steps, _jump(steps, noise, step))
         if up.any() or down.any():
             rejected[series.present] = up | down
             spikes, dropouts = runs_of(up)[0].size, runs_of(down)[0].size
@@ -110,6 +108,19 @@ def _jump(steps: FloatArray, noise: float, step: float | None) -> float:
     some = np.abs(steps[:: max(steps.size // LOOKED_AT, 1)])
     usual = float(np.quantile(some, 0.98))
     return max(LEAST_JUMP, SIGMAS * noise, STEPS * (step or 0.0), USUAL_JUMPS * usual)
+
+
+def _spikes_and_dropouts(values: FloatArray, steps: FloatArray, threshold: float) -> tuple[BoolArray, BoolArray]:
+    """Which of the readings, shape (n,), are which; what lies between two failed reads is no spike."""
+    failed = _zeros(values, threshold)
+    if not failed.any():
+        return _excursions(values, steps, threshold), _excursions(-values, -steps, threshold)
+    others = values[~failed]
+    between = np.diff(others)
+    up, down = np.zeros_like(failed), failed.copy()
+    up[~failed] = _excursions(others, between, threshold)
+    down[~failed] = _excursions(-others, -between, threshold)
+    return up, down
 
 
 def _excursions(values: FloatArray, steps: FloatArray, threshold: float) -> BoolArray:

@@ -12,6 +12,9 @@ from pytest_thermal.model.series import FloatArray, Series
 STEPS = (5.0, 2.0, 1.0, 0.5, 0.25, 0.2, 0.125, 0.1, 0.0625, 0.05, 0.03125, 0.025, 0.02, 0.01, 0.005, 0.002, 0.001)
 """Steps that sensors' converters and tools' formats have, coarse to fine, in °C (or any other unit)."""
 
+FINEST = (0.03125, 0.001)
+"""Every step of ``STEPS`` is a multiple of one of these."""
+
 WHOLE = 1.0
 """A step above this is believed only when many levels stand on it: two readings 5 apart prove no step of 5."""
 
@@ -43,18 +46,23 @@ def estimate_resolution(values: FloatArray) -> float | None:
     present = values[~np.isnan(values)]
     if present.size > LOOKED_AT:
         present = present[np.linspace(0, present.size - 1, LOOKED_AT).astype(np.intp)]
-    levels = np.unique(present)
-    if levels.size < 2:
+    if present.size < 2 or not _on_finest_grid(present[:64] - present[0]):
         return None
+    levels = np.unique(present)
     above = levels[1:] - levels[0]
-    if not (_on_grid(above, STEPS[-1]) or _on_grid(above, STEPS[-2]) or _on_grid(above, 0.03125)):
-        return None  # on none of the finest grids, so on none at all
+    if levels.size < 2 or not _on_finest_grid(above):
+        return None
     for step in STEPS:
         if step > WHOLE and levels.size < LEVELS_FOR_A_COARSE_STEP:
             continue
         if _on_grid(above, step):
             return step
     return None
+
+
+def _on_finest_grid(above: FloatArray) -> bool:
+    """Whether differences (n,) lie on one of the finest of ``STEPS``; if not, they lie on none at all."""
+    return any(_on_grid(above, step) for step in FINEST)
 
 
 def _on_grid(above: FloatArray, step: float) -> bool:

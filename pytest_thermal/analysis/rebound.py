@@ -15,7 +15,7 @@ from pytest_thermal.model.series import BoolArray, Figure, FloatArray, Phase, Se
 LEAST_RISE = 2.0
 """°C, and"""
 LEAST_SECONDS = 30.0
-"""s: the design's default for what is sustained."""
+"""s: what counts as sustained."""
 SMOOTHED_SECONDS = 15.0
 LEAST_READINGS = 3
 SIGMAS = 6.0
@@ -54,7 +54,7 @@ def find_rebound(
 
     e(t) = m(t) − min over s ≤ t of m(s), m being the mean over 15 s. A passive network of heat capacities whose power
     only falls cools monotonically at the heated place; a lasting rise means heat that arrives later than it should,
-    or flow that has changed. Source: definition of *rebound* in the design.
+    or flow that has changed. Own definition.
     """
     times, values = series.during(phase).readings()
     unit = str(series.sensor.unit)

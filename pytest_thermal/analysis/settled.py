@@ -14,7 +14,7 @@ from pytest_thermal.analysis.trend import Trend, fit_trend
 from pytest_thermal.model.series import Figure, Phase, Series
 
 ALLOWED_REMAINING = 1.0
-"""°C that the temperature may still rise by: the design."""
+"""°C that the temperature may still rise by: what a sensor of 1 °C can show."""
 
 GOOD_ENOUGH = 0.5
 """A bound is good for a verdict when it is at most this share of what is allowed."""

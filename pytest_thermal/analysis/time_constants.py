@@ -20,6 +20,8 @@ WITHIN = 0.10
 SURE = 0.99
 WHITE = 0.01
 """Residuals are called not white when white ones would look like this less often."""
+WHITE_ELSE = 0.05
+"""The same where the plain fit has failed already: of several tries one looks white by chance."""
 EXACT = 0.001
 """Residuals below this share of the curve's height need not be white: no sensor could tell."""
 STAIRCASE_CARE = 1.5
@@ -29,7 +31,8 @@ HIDDEN_NOISE = 0.1
 LONGEST_SECONDS = 4 * 3600.0
 """No more of a curve is looked at: later the room changes more than the loop, and it would only cost time."""
 LEAST_READINGS = 24
-LEAST_POINTS = 12
+LEAST_POINTS, LEAST_POINTS_ELSE = 12, 40
+"""With few points anything looks white: more are needed where the plain fit has failed already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +127,8 @@ def fit_time_constants(series: Series, start_seconds: float, end_seconds: float)
             reason = "no exponentials follow the curve"
             continue
         unlikely = fit.whiteness()
-        if unlikely < WHITE and fit.scatter > EXACT * swing:
+        plain = cut.skip == 0 and cut.narrowest == series.period_seconds
+        if unlikely < (WHITE if plain else WHITE_ELSE) and fit.scatter > EXACT * swing:
             reason = f"the residuals are not white (p = {unlikely:.2g}): the curve is not two exponentials"
             continue
         if curve.bare and not _stays_on_staircase(fit, curve, cut):
@@ -180,7 +184,8 @@ def _points(curve: _Curve, cut: _Cut) -> CurvePoints | None:
         points = crossings(seconds, values, resolution=curve.step)
     else:
         points = binned(seconds, values, narrowest=cut.narrowest, resolution=curve.step, noise=curve.noise)
-    return points if points is not None and points.seconds.size >= LEAST_POINTS else None
+    least = LEAST_POINTS if curve.bare or cut.skip == 0 else LEAST_POINTS_ELSE
+    return points if points is not None and points.seconds.size >= least else None
 
 
 def _stays_on_staircase(fit: ExponentialFit, curve: _Curve, cut: _Cut) -> bool:

@@ -151,7 +151,7 @@ FAULTS: dict[str, Make] = {
 
 
 def verdict(run: LoopRun, plan: Plan) -> tuple[str, list[str]]:
-    """``passed``, ``failed`` or ``open``, and what speaks against it: the design's limits on this room's figures."""
+    """``passed``, ``failed`` or ``open``, and what speaks against it: usual limits on this room's figures."""
     found = analyse_temperature(run.temperature, run.phases, power=run.power)
     shape = measure_shape(found.clean, run.phases, power=run.power)
     fault = name_loop_fault(

@@ -91,6 +91,14 @@ def test_failed_reads_written_as_zero_are_dropouts_however_long() -> None:
     assert np.count_nonzero(found.rejected) == 63
 
 
+def test_what_lies_between_two_failed_reads_is_no_spike() -> None:
+    values = quantised(run(5), 1.0)
+    values[[700, 702]] = 0
+    found = checked(values)
+    assert (found.spikes.value, found.dropouts.value) == (0, 2)
+    assert np.flatnonzero(found.rejected).tolist() == [700, 702]
+
+
 def test_a_sensor_that_really_stands_near_zero_has_no_dropouts() -> None:
     cold = quantised(white(np.random.default_rng(6), 600, 1.0), 1.0)
     assert not check_health(series(ticks(600), cold)).rejected.any()
@@ -101,10 +109,17 @@ def test_the_start_of_a_load_is_no_spike() -> None:
     assert not checked(values).rejected.any()
 
 
-def test_a_processor_that_jumps_at_idle_all_the_time_has_no_spikes() -> None:
+def test_an_overshoot_that_stays_up_is_no_spike() -> None:
+    values = np.where(PLAN.times < PLAN.load_on, 35.0, 48.0)
+    values[300] = 62.0
+    assert not checked(values).rejected.any()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_a_processor_that_jumps_at_idle_all_the_time_has_no_spikes(share: float) -> None:
     rng = np.random.default_rng(7)
     values = 45 + white(rng, 2000, 0.5)
-    values[rng.random(2000) < 0.1] += 14
+    values[rng.random(2000) < share] += 14
     assert check_health(series(ticks(2000), values)).spikes.value == 0
 
 

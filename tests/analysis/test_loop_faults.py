@@ -245,6 +245,14 @@ def test_a_departure_is_timed_and_measured() -> None:
     assert found.rise == pytest.approx(620 * HEALTHY.contact, abs=0.8)
 
 
+def test_what_happens_before_there_is_a_course_is_no_departure() -> None:
+    plan = PLANS[0][0]
+    worse = replace(HEALTHY, contact=HEALTHY.contact * 2)
+    early, later = (loop_run(plan, np.random.default_rng(121), then=[(at, worse)]) for at in (180.0, 300.0))
+    assert find_departure(early.temperature, plan.phases["steady"]) is None
+    assert find_departure(later.temperature, plan.phases["steady"]) is not None
+
+
 def test_what_comes_back_is_no_departure() -> None:
     plan = PLANS[0][0]
     then = [(1000.0, replace(HEALTHY, contact=HEALTHY.contact * 2)), (1200.0, HEALTHY)]

@@ -72,6 +72,13 @@ def test_slow_unrest_dithers_too_when_it_goes_to_and_fro_all_the_time() -> None:
     assert dither(quantised(only_at_first, 1.0), 1.0) == 1.0
 
 
+def test_flicker_at_one_level_says_nothing_of_the_next() -> None:
+    rng = np.random.default_rng(5)
+    leaving = np.where(np.arange(600) < 350, 40.5, 41.0) + white(rng, 600, 0.1)
+    assert noise_sigma(quantised(leaving, 1.0)) > 0.35
+    assert dither(quantised(leaving, 1.0), 1.0) == 1.0
+
+
 def test_lag_one_sees_memory_and_does_not_punish_white_noise() -> None:
     rng = np.random.default_rng(7)
     remembered = [lag_one(autoregressive(rng, 600, 1.0, 10)) for _ in range(20)]

@@ -116,3 +116,10 @@ def test_a_counter_read_every_five_seconds_is_right_to_its_period() -> None:
     grown = np.cumsum(np.where((counting(100) >= 30) & (counting(100) < 40), 5000.0, 0.0))
     slow = series(times, grown, period=5.0, name="gpu0.throttled_milliseconds", unit=Unit.MILLISECONDS)
     assert spent("hw_thermal_slowdown", slow).value == pytest.approx(50_000, abs=5000)
+
+
+def test_what_a_counter_grew_by_before_the_phase_does_not_count() -> None:
+    times = ticks(13, 40.0)  # the phase begins in the middle of a period
+    grown = counting(13, 4000.0)
+    slow = series(times, grown, period=40.0, name="gpu0.throttled_milliseconds", unit=Unit.MILLISECONDS)
+    assert spent("hw_thermal_slowdown", slow).value == pytest.approx(4000 * (360 - 100) / 40)

@@ -197,23 +197,16 @@ def _waving(plan: Plan) -> Floats:
     return np.asarray(TwoModes().on(plan) + 2 * np.sin(2 * np.pi * plan.times / 900))
 
 
+@pytest.mark.parametrize("sigma", [0.05, 0.2])
 @pytest.mark.parametrize("curve", [_throttled, _load_halved, _linear, _waving])
-def test_what_is_no_two_exponentials_is_refused(curve: Callable[[Plan], Floats]) -> None:
-    plan = Plan(cooldown=60.0)
-    for seed in range(5):
-        seen = curve(plan) + white(np.random.default_rng(seed), plan.times.size, 0.2)
-        found = heated(series(plan.times, seen), plan)
-        assert found.slow.value is None or abs(found.slow.value / 300 - 1) < 0.1
-        assert found.slow.value is not None or found.slow.reason
-
-
-@pytest.mark.parametrize("curve", [_throttled, _linear, _waving])
-def test_residuals_that_are_not_white_are_named(curve: Callable[[Plan], Floats]) -> None:
+def test_what_is_no_two_exponentials_is_refused(curve: Callable[[Plan], Floats], sigma: float) -> None:
     plan = Plan(cooldown=60.0, steady=1800.0)
-    seen = curve(plan) + white(np.random.default_rng(51), plan.times.size, 0.05)
-    found = heated(series(plan.times, seen), plan)
-    assert found.slow.value is None
-    assert "not white" in found.slow.reason or "shorter" in found.slow.reason or "known to" in found.slow.reason
+    for seed in range(5):
+        seen = curve(plan) + white(np.random.default_rng(seed), plan.times.size, sigma)
+        found = heated(series(plan.times, seen), plan)
+        assert found.slow.value is None
+        if curve is not _linear:  # the beginning of an exponential, only too slow to be known
+            assert "the residuals are not white" in found.slow.reason
 
 
 def test_a_curve_too_short_for_its_slow_mode_is_refused_with_what_is_known() -> None:
