@@ -34,8 +34,8 @@ def measure_coverage(series: Series, phase: Phase) -> Coverage:
 
     Due are duration ÷ nominal period readings, or as many as there are rows if that is more; present are those that
     are not NaN. A gap is the time between two present readings (1 tick when none is missing), at the phase's edges
-    the time from and to the edge. Own definition: a figure from less than
-    95 % of the readings, or across a gap of more than five ticks, is not trusted.
+    the time from and to the edge. Own definition: a figure from less than 95 % of the readings, or across a gap of
+    more than five ticks, is not trusted.
     """
     part = series.during(phase)
     period = series.period_seconds

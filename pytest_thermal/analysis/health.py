@@ -61,9 +61,9 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
         phases: Of the run, in order; their load changes tell a stuck sensor from a steady one.
         heated: Whether the sensor should follow the load; not so for a room or a coolant supply.
 
-    Spike, dropout: up to three readings that stand at least J above (below) both neighbours, which agree within J/2;
-    J = 12 °C, or 8 σ of the noise, or 4 steps, or 3 times the jumps that are usual for this sensor, whichever is
-    most. A fall to exactly 0 is a dropout however long it lasts.
+    Spike, dropout: up to three readings that stand at least J above (below) both readings around them, which agree
+    within J/2; J is the most of 12 °C, 8 σ of the noise, 4 steps, and 3 times the jumps that are usual for this
+    sensor. A fall to exactly 0 is a dropout however long it lasts.
 
     Stuck is YES when exactly the same reading is given for a minute (and ten ticks) beyond a change of load, or for a
     minute and twenty readings by a sensor whose neighbouring readings usually differ by two steps or more. UNKNOWN
@@ -114,31 +114,31 @@ def _spikes_and_dropouts(values: FloatArray, steps: FloatArray, threshold: float
     """Which of the readings, shape (n,), are which; what lies between two failed reads is no spike."""
     failed = _zeros(values, threshold)
     if not failed.any():
-        return _excursions(values, steps, threshold), _excursions(-values, -steps, threshold)
+        return _excursions(values, steps, threshold)
     others = values[~failed]
-    between = np.diff(others)
     up, down = np.zeros_like(failed), failed.copy()
-    up[~failed] = _excursions(others, between, threshold)
-    down[~failed] = _excursions(-others, -between, threshold)
+    up[~failed], down[~failed] = _excursions(others, np.diff(others), threshold)
     return up, down
 
 
-def _excursions(values: FloatArray, steps: FloatArray, threshold: float) -> BoolArray:
-    """Readings, shape (n,), that stand ``threshold`` above both of the readings around them."""
-    found = np.zeros(values.size, dtype=np.bool_)
-    starts = np.flatnonzero(steps >= threshold) + 1
-    if starts.size == 0:
-        return found
+def _excursions(values: FloatArray, steps: FloatArray, threshold: float) -> tuple[BoolArray, BoolArray]:
+    """Readings, shape (n,), that stand ``threshold`` above, or below, both of the good readings around them."""
+    up, down = np.zeros(values.size, dtype=np.bool_), np.zeros(values.size, dtype=np.bool_)
+    starts = np.flatnonzero(np.abs(steps) >= threshold) + 1
     for width in range(1, MOST_READINGS + 1):
         first = starts[starts + width < values.size]
+        if first.size == 0:
+            break
         before, after = values[first - 1], values[first + width]
-        lowest = np.min([values[first + offset] for offset in range(width)], axis=0)
-        isolated = (lowest - np.maximum(before, after) >= threshold) & (
-            np.abs(before - after) <= RETURNS_WITHIN * threshold
+        inside = first[:, None] + np.arange(width)
+        above = values[inside] - np.maximum(before, after)[:, None]
+        below = np.minimum(before, after)[:, None] - values[inside]
+        isolated = (np.abs(before - after) <= RETURNS_WITHIN * threshold) & (np.maximum(above, below) >= threshold).all(
+            axis=1
         )
-        for offset in range(width):
-            found[first[isolated] + offset] = True
-    return found
+        up[inside[isolated][above[isolated] > 0]] = True
+        down[inside[isolated][below[isolated] > 0]] = True
+    return up, down
 
 
 def _zeros(values: FloatArray, threshold: float) -> BoolArray:

@@ -20,8 +20,7 @@ from pytest_thermal.analysis.time_constants import fit_time_constants
 from pytest_thermal.model.series import Phase, Series
 
 EXCESS = 5.0
-"""°C above what is expected, or above an earlier run, from which a fault is looked for: as for
-drift."""
+"""°C above what is expected, or above an earlier run, from which a fault is looked for, as in ``drift``."""
 WANDER = 1.0
 """°C of unrest that neither noise nor resolution nor power explain."""
 POWER_STEADY = 0.05

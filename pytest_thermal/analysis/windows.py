@@ -18,8 +18,7 @@ def level_window(phase: Phase) -> tuple[float, float]:
     """Start and end (unix seconds) of the stretch whose mean stands for a phase.
 
     The last fifth of a baseline (at least 60 s), the last tenth of any other phase (at least 300 s), the whole phase
-    where it is shorter: own definitions, long enough for
-    a mean to be worth something with a 5 s sensor.
+    where it is shorter: own definitions, long enough for a mean to be worth something with a reading every 5 s.
     """
     if phase.name == "baseline":
         return last_part(phase, BASELINE_SHARE, BASELINE_LEAST_SECONDS)

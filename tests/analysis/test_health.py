@@ -67,6 +67,15 @@ def test_a_spike_or_dropout_of_up_to_three_readings_is_rejected(height: float, r
     assert (found.spikes.value, found.dropouts.value) == ((1, 0) if height > 0 else (0, 1))
 
 
+def test_a_spike_next_to_a_dropout_is_both() -> None:
+    values = quantised(run(2), 1.0)
+    values[900] += 30
+    values[901] -= 20
+    found = checked(values)
+    assert np.flatnonzero(found.rejected).tolist() == [900, 901]
+    assert (found.spikes.value, found.dropouts.value) == (1, 1)
+
+
 def test_what_lasts_longer_is_told_as_it_is() -> None:
     values = run(3)
     values[900:910] += 20
