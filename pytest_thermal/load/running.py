@@ -103,6 +103,7 @@ def start(work: Work, *, log: Path | None = None) -> RunningLoad:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=_environment(work, redactor),
+            cwd=work.folder,
             start_new_session=True,
             pass_fds=(tell_write,),
             bufsize=0,

@@ -29,6 +29,8 @@ class Work:
     """Added to this process's environment; never a key."""
     orders: str = field(default="", repr=False)
     """One line for its standard input. It may hold a key, which arguments and environment must not."""
+    folder: Path | None = None
+    """Where it runs; None for the folder of this process."""
     limit_seconds: float
     """When it ends by itself, whoever forgot it."""
     notes: tuple[str, ...] = ()
