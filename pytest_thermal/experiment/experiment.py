@@ -1,0 +1,426 @@
+"""The experiment as a state machine: whoever needs a phase asks for it, and what leads there is run once."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from pytest_thermal.bench import Bench, Redactor
+from pytest_thermal.experiment.errors import ExperimentBrokenError
+from pytest_thermal.experiment.idle import WAITS_SECONDS, IdleCheck, busiest_processes
+from pytest_thermal.experiment.lock import BenchLock
+from pytest_thermal.experiment.plan import Plan
+from pytest_thermal.experiment.progress import Notice, Progress
+from pytest_thermal.experiment.watcher import Watcher
+from pytest_thermal.load import LoadError, Loads, Work
+from pytest_thermal.recording import (
+    Offer,
+    RecorderError,
+    RecordingError,
+    RunClock,
+    RunningRecorder,
+    SourceOrder,
+    copied_settings,
+    create_run,
+    start_recorder,
+)
+
+if TYPE_CHECKING:
+    from pytest_thermal.model import Sensor
+    from pytest_thermal.sensors import SourceSpec
+
+LOADED_PHASES = ("ramp", "steady", "limit")
+_LOOK_SECONDS = 0.2
+_READY_SECONDS = 90.0
+_MARGIN_SECONDS = 120.0
+"""What a load may outlive its plan by on its own, should everything that takes it off have died."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRecord:
+    """A phase that was gone through."""
+
+    name: str
+    planned_seconds: float
+    start_seconds: float
+    """Unix time by the run's clock."""
+    end_seconds: float
+    loads: tuple[str, ...] = ()
+    """What made the heat in it."""
+    notes: tuple[str, ...] = ()
+    """What went wrong without ending it: loads lost, thresholds crossed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadPlan:
+    """How to make the loads of a run, once its folder and clock are known."""
+
+    works: Callable[[Path, RunClock, float], tuple[Sequence[Work], Sequence[str]]]
+    """(run, clock, limit_seconds) → what runs from ramp to the end of the load, and notes on what does not."""
+    limit_works: Callable[[Path, RunClock, float], tuple[Sequence[Work], Sequence[str]]] | None = None
+    """What comes on top in the limit phase."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Kind and parameters, for ``run.json``: what makes runs comparable."""
+
+
+class Experiment:
+    """One run of the phases on one bench.
+
+    ``ensure`` runs what is missing up to a phase; the first failure breaks the experiment for good. A thread watches
+    sensors and loads from the first phase to ``close``, also while tests judge in between.
+    """
+
+    def __init__(
+        self,
+        *,
+        bench: Bench,
+        plan: Plan,
+        sources: Sequence[SourceSpec],
+        loads: LoadPlan,
+        archive: Path,
+        environ: Mapping[str, str],
+        locks: Path,
+        tell: Callable[[Progress | Notice], None],
+        preflight: Callable[[], None] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.bench = bench
+        self.plan = plan
+        self._sources = tuple(sources)
+        self._load_plan = loads
+        self._archive = archive
+        self._environ = environ
+        self._lock = BenchLock(locks, what=f"bench {bench.name}")
+        self._tell = tell
+        self._preflight = preflight
+        self._facts = dict(facts or {})
+        self._redactor = Redactor(bench.secrets())
+        self._stack = contextlib.ExitStack()
+        self._records: dict[str, PhaseRecord] = {}
+        self._broken: ExperimentBrokenError | None = None
+        self._stop = threading.Event()
+        self._run: Path | None = None
+        self._recorder: RunningRecorder | None = None
+        self._watcher: Watcher | None = None
+        self._loads: Loads | None = None
+        self._phase: tuple[str, float] | None = None
+        self._works: list[Work] = []
+        self._closed = False
+        self._because = "done"
+
+    # ------------------------------------------------------------------------------------------------- asked by tests
+
+    @property
+    def run(self) -> Path | None:
+        """The run directory, once there is one."""
+        return self._run
+
+    @property
+    def broken(self) -> ExperimentBrokenError | None:
+        """What ended it, if anything did."""
+        return self._broken
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The phases gone through so far."""
+        return tuple(self._records)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the recording has ended."""
+        return self._closed
+
+    def ensure(self, phase: str) -> PhaseRecord:
+        """Go through the phases up to this one, those that are missing.
+
+        Raises:
+            ExperimentBrokenError: The bench could not be brought there, now or earlier.
+            PlanError: The plan has no such phase.
+        """
+        for name in self.plan.until(phase):
+            if name not in self._records:
+                if self._broken is not None:
+                    raise self._broken
+                self._go_through(name)
+        return self._records[phase]
+
+    def stop(self) -> None:
+        """Ask a phase that is under way to end: from another thread, or from a signal handler."""
+        self._stop.set()
+
+    def close(self, because: str = "done") -> None:
+        """Take the load off, end the recording, give the machine back. Never raises, and may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._broken is not None:
+            because = f"broken: {self._broken.seen}"
+        elif set(self.plan.names) - set(self._records):
+            because = f"{because}; phases gone through: {', '.join(self._records) or 'none'}"
+        self._because = self._redactor.text(because)
+        self._stack.close()
+
+    # ---------------------------------------------------------------------------------------------------- the machine
+
+    def _go_through(self, name: str) -> None:
+        try:
+            if self._recorder is None:
+                self._begin()
+            self._records[name] = self._one_phase(name)
+        except ExperimentBrokenError as error:
+            self._break(error, name)
+        except (RecordingError, LoadError) as error:
+            self._break(ExperimentBrokenError(error.seen, likely=error.likely, remedy=error.remedy, phase=name), name)
+        if name == self.plan.names[-1]:
+            self.close()
+
+    def _break(self, error: ExperimentBrokenError, phase: str) -> None:
+        text = self._redactor.text(str(error))
+        self._broken = error
+        if self._recorder is not None:
+            with contextlib.suppress(RecorderError):
+                self._recorder.event("broken", text=text, phase=phase)
+        self.close()
+        raise error
+
+    def _begin(self) -> None:
+        """Lock, run directory, recorder, watcher; then the idle check."""
+        self._lock.acquire()
+        self._stack.callback(self._lock.release)
+        if self._preflight is not None:
+            self._preflight()
+        clock = RunClock.start()
+        self._run = run = create_run(
+            self._archive, facts=self._run_facts(), settings=copied_settings(self.bench), clock=clock
+        )
+        self._recorder = recorder = start_recorder(
+            run,
+            sources=[SourceOrder(source=source) for source in self._sources],
+            period_seconds=self.plan.period_seconds,
+            secrets=self.bench.secrets(),
+            environ=self._environ,
+            limit_seconds=self.plan.timeout_seconds + _MARGIN_SECONDS,
+        )
+        self._stack.callback(self._end_recording)
+        offers = recorder.wait_ready(_READY_SECONDS)
+        sensors = [sensor for offer in offers.values() for sensor in offer.sensors]
+        if not sensors:
+            raise _no_sensors(offers)
+        self._loads = loads = Loads()
+        self._stack.callback(self._end_loads)
+        self._watcher = Watcher(
+            run=run, recorder=recorder, loads=loads, sensors=sensors, bench=self.bench, plan=self.plan, tell=self._tell
+        )
+        self._watcher.start()
+        self._stack.callback(self._watcher.stop)
+        self._wait_until_idle(sensors)
+
+    def _run_facts(self) -> dict[str, Any]:
+        bench = self.bench
+        facts: dict[str, Any] = cast(
+            "dict[str, Any]",
+            self._redactor.data(
+                {
+                    "bench": bench.name,
+                    "simulated": bench.demo,
+                    "time_scale": self.plan.time_scale,
+                    "plan": {
+                        "seconds": dict(self.plan.seconds),
+                        "origins": dict(self.plan.origins),
+                        "period_seconds": self.plan.period_seconds,
+                    },
+                    "load": dict(self._load_plan.facts),
+                    "gateways": {domain.name: domain.base_url for domain in bench.domains},
+                    **self._facts,
+                }
+            ),
+        )
+        return facts
+
+    def _wait_until_idle(self, sensors: Sequence[Sensor]) -> None:
+        check = IdleCheck(sensors, time_scale=self.plan.time_scale)
+        if not check.possible:
+            self._notice("no device tells its utilisation: whether the bench is idle is not known", "warning")
+            return
+        watcher = self._watched()
+        watcher.listen(check.add)
+        deadline = time.monotonic() + WAITS_SECONDS
+        told = False
+        try:
+            while not (check.answered() and not check.busy()):
+                self._pause(_LOOK_SECONDS)
+                busy = check.busy()
+                if busy and not told and check.answered():
+                    told = True
+                    self._notice(f"waiting for the bench to be idle: {_spoken(busy)}", "warning")
+                if time.monotonic() > deadline:
+                    raise self._not_idle(check)
+        finally:
+            watcher.unlisten(check.add)
+
+    def _not_idle(self, check: IdleCheck) -> ExperimentBrokenError:
+        busy = check.busy()
+        if not busy:
+            return ExperimentBrokenError(
+                f"no utilisation was read for {WAITS_SECONDS:.0f} s, so whether the bench is idle is not known",
+                likely="the tool that tells it hangs",
+                remedy="pytest --sensors",
+            )
+        processes = busiest_processes()
+        who = ", ".join(process.text for process in processes) or "a process on the accelerator, or of a container"
+        return ExperimentBrokenError(
+            f"the bench is not idle after waiting for {WAITS_SECONDS:.0f} s: {_spoken(busy)}",
+            likely=f"something else runs on it: {who}",
+            remedy="end it, or wait for it; a baseline under load would make every rise too small",
+        )
+
+    def _one_phase(self, name: str) -> PhaseRecord:
+        recorder, watcher = self._recording(), self._watched()
+        seconds = self.plan.seconds[name]
+        if self._phase is None or self._phase[0] != name:
+            self._enter(name)
+        if name == "ramp":
+            self._load_up(self._load_plan.works, self.plan.loaded_seconds)
+        elif name == "limit" and self._load_plan.limit_works is not None:
+            self._load_up(self._load_plan.limit_works, seconds)
+        _, start_seconds = self._phase or (name, recorder.clock.now())
+        while (left_seconds := start_seconds + seconds - recorder.clock.now()) > 0:
+            self._pause(min(_LOOK_SECONDS, left_seconds))
+            if name == "ramp":
+                self._check_loads(name)
+        if name == "ramp":
+            self._check_requests(name)
+        names = self.plan.names
+        following = names[names.index(name) + 1] if name != names[-1] else None
+        if name in LOADED_PHASES and following not in LOADED_PHASES:
+            # The cooldown begins with the load's end, not when somebody asks for it.
+            end_seconds = self._enter(following)
+            self._end_loads(f"end of {name}")
+        elif following is not None and name in LOADED_PHASES:
+            end_seconds = self._enter(following)
+        else:
+            end_seconds = self._enter(None)
+        return PhaseRecord(
+            name=name,
+            planned_seconds=seconds,
+            start_seconds=start_seconds,
+            end_seconds=end_seconds,
+            loads=tuple(work.tool for work in self._works) if name in LOADED_PHASES else (),
+            notes=watcher.notes_since(start_seconds),
+        )
+
+    def _enter(self, name: str | None) -> float:
+        began_seconds = self._recording().phase(name)
+        self._phase = None if name is None else (name, began_seconds)
+        self._watched().enter(name, began_seconds)
+        self._loaded().phase(name or "")
+        return began_seconds
+
+    def _load_up(
+        self, make: Callable[[Path, RunClock, float], tuple[Sequence[Work], Sequence[str]]], seconds: float
+    ) -> None:
+        recorder, loads = self._recording(), self._loaded()
+        works, notes = make(recorder.run, recorder.clock, seconds + _MARGIN_SECONDS)
+        for note in notes:
+            self._notice(note, "load")
+        phase = self._phase[0] if self._phase else ""
+        for work in works:
+            loads.add(work)
+            self._works.append(work)
+            recorder.event("load", what="started", load=work.kind, tool=work.tool, phase=phase, notes=list(work.notes))
+            for note in work.notes:
+                self._notice(note, "load")
+        loads.phase(phase)
+        recorder.add_facts(works=[{"kind": w.kind, "tool": w.tool, "notes": list(w.notes)} for w in self._works])
+
+    def _check_loads(self, phase: str) -> None:
+        lost = self._watched().lost_loads
+        if lost:
+            name, ended = lost[0]
+            raise ExperimentBrokenError(
+                f"the {name} load was lost: {ended}",
+                likely="its tool cannot run here, or it was ended by somebody",
+                remedy="run it by hand and read what it says; the run directory's events.jsonl has its last words",
+                phase=phase,
+            )
+
+    def _check_requests(self, phase: str) -> None:
+        for _, status in self._loaded().statuses():
+            if status.requests > 0 and status.ok == 0:
+                worst = max(status.errors, key=lambda text: status.errors[text], default="no answer")
+                raise ExperimentBrokenError(
+                    f"none of {status.requests} inference requests succeeded: {worst}",
+                    likely="the key, the model or the gateway; the load would not be one",
+                    remedy="pytest suites/supernode, which says at which layer",
+                    phase=phase,
+                )
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and give up where there is nothing left to wait for."""
+        self._stop.wait(seconds)
+        if self._stop.is_set():
+            raise ExperimentBrokenError("stopped before its end", remedy="run it again; what was recorded is kept")
+        recorder = self._recording()
+        if not recorder.alive:
+            ended = recorder.stop()
+            raise ExperimentBrokenError(
+                ended.because,
+                likely="it was killed, or the machine ran out of memory",
+                remedy=f"the run is readable up to its last tick: --replay {self._run}",
+                phase=self._phase[0] if self._phase else "",
+            )
+
+    def _end_loads(self, because: str = "the run ends") -> None:
+        if self._loads is None:
+            return
+        for work, ended in self._loads.stop():
+            if self._recorder is not None:
+                with contextlib.suppress(RecorderError):
+                    self._recorder.event("load", what="stopped", load=work.kind, because=because, detail=ended.because)
+
+    def _end_recording(self) -> None:
+        if self._recorder is not None:
+            self._recorder.stop(self._because)
+
+    def _notice(self, text: str, kind: str) -> None:
+        text = self._redactor.text(text)
+        if self._recorder is not None:
+            with contextlib.suppress(RecorderError):
+                self._recorder.event("warning" if kind == "warning" else kind, text=text)
+        self._tell(Notice(text=text, kind=kind))
+
+    def _recording(self) -> RunningRecorder:
+        return _there(self._recorder)
+
+    def _watched(self) -> Watcher:
+        return _there(self._watcher)
+
+    def _loaded(self) -> Loads:
+        return _there(self._loads)
+
+
+_Part = TypeVar("_Part")
+
+
+def _there(part: _Part | None) -> _Part:
+    if part is None:
+        raise ExperimentBrokenError("the experiment has not begun")
+    return part
+
+
+def _spoken(busy: Mapping[str, float]) -> str:
+    return ", ".join(f"{device} at {percent:.0f} %" for device, percent in busy.items())
+
+
+def _no_sensors(offers: Mapping[str, Offer]) -> ExperimentBrokenError:
+    told = "; ".join(f"{name}: {offer.reason}" for name, offer in offers.items() if offer.reason)
+    return ExperimentBrokenError(
+        "no source offers a single sensor: " + told[:400],
+        likely="this is a virtual machine or a container that hides its hardware, or drivers are missing",
+        remedy="pytest --sensors says why for each source; --sysfs DIR where the host's /sys is mounted elsewhere",
+    )

@@ -1,0 +1,107 @@
+"""One machine is loaded by one run at a time: a lock that all users and processes of the machine share."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pytest_thermal.experiment.errors import BenchBusyError, ExperimentBrokenError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+VARIABLE = "PYTEST_THERMAL_LOCK_DIR"
+"""Overrides where the lock lies: for containers that each own a part of a machine."""
+_PLACES = ("/run/lock", "/var/lock", "/tmp")  # noqa: S108 - shared by all users is what a lock must be
+_FILE = "pytest-thermal.lock"
+
+
+def lock_folder(environ: Mapping[str, str]) -> Path:
+    """A folder that every user of the machine can write to."""
+    if environ.get(VARIABLE):
+        return Path(environ[VARIABLE])
+    return next((Path(place) for place in _PLACES if os.access(place, os.W_OK)), Path(_PLACES[-1]))
+
+
+class BenchLock:
+    """Held by the run that loads this machine. The kernel releases it when the process ends, however it ends."""
+
+    def __init__(self, folder: Path, *, what: str) -> None:
+        self._path = folder / _FILE
+        self._what = what
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def acquire(self) -> None:
+        """Take it.
+
+        Raises:
+            BenchBusyError: Another run holds it; the message names it.
+            ExperimentBrokenError: There is no place for a lock that others would see.
+        """
+        try:
+            # Whoever comes first makes it; all others must be able to open it too.
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            raise ExperimentBrokenError(
+                f"{self._path}: cannot be opened: {error.strerror}",
+                likely="another user made it with other permissions, or the folder is not writable",
+                remedy=f"remove that file while no thermal run goes on, or set ${VARIABLE} to a folder of all users",
+            ) from error
+        with contextlib.suppress(OSError):
+            os.fchmod(descriptor, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise BenchBusyError(
+                f"this machine is being loaded by {holder}",
+                likely="another thermal run, of another user or another xdist worker, is under way",
+                remedy="wait until it has ended, or end it; one machine is loaded by one run at a time",
+            ) from None
+        self._descriptor = descriptor
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(_self(self._what)).encode(), 0)
+
+    def release(self) -> None:
+        """Give it back; does nothing where it is not held."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _self(what: str) -> dict[str, object]:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime())
+    return {"pid": os.getpid(), "user": user, "since": started, "what": what, "program": Path(sys.argv[0]).name}
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        told = json.loads(os.pread(descriptor, 4096, 0))
+        return f"process {told['pid']} of {told['user']} since {told['since']} ({told['what']})"
+    except (ValueError, KeyError, TypeError, OSError):
+        return "another process"

@@ -1,0 +1,202 @@
+"""Watches a run from its first reading to its last: thresholds, loads that die, what the recorder has to say."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
+from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
+from pytest_thermal.load import Loads, Work
+from pytest_thermal.model.readings import Unit
+from pytest_thermal.recording import Follower, RecorderError, RunningRecorder
+from pytest_thermal.sensors.kinds import Kind, kind_of
+
+if TYPE_CHECKING:
+    from pytest_thermal.bench import Bench
+    from pytest_thermal.experiment.plan import Plan
+    from pytest_thermal.model import Sensor
+
+_LOOK_SECONDS = 0.25
+_HOTTEST = 3
+_MOST_NOTES = 1000
+
+Listener = Callable[[float, Mapping[str, float | None]], None]
+
+
+class Watcher:
+    """A thread of its own, so that thresholds hold also while tests judge between two phases."""
+
+    def __init__(
+        self,
+        *,
+        run: Path,
+        recorder: RunningRecorder,
+        loads: Loads,
+        sensors: Sequence[Sensor],
+        bench: Bench,
+        plan: Plan,
+        tell: Callable[[Progress | Notice], None],
+    ) -> None:
+        self._follower = Follower(run)
+        self._recorder = recorder
+        self._loads = loads
+        self._plan = plan
+        self._tell = tell
+        self._thresholds = ThresholdWatch(thresholds_of(sensors, bench.monitor, bench.origins))
+        self._hot = frozenset(
+            sensor.id
+            for sensor in sensors
+            if sensor.unit is Unit.CELSIUS and kind_of(sensor.device) in (Kind.CPU, Kind.ACCELERATOR)
+        )
+        self._values: dict[str, float | None] = {}
+        self._baseline: dict[str, tuple[float, int]] = {}
+        self._phase: tuple[str, float] | None = None
+        self._notes: deque[tuple[float, str]] = deque(maxlen=_MOST_NOTES)
+        self._warnings = 0
+        self._lost: list[tuple[str, str]] = []
+        self._said_lost: list[Work] = []
+        self._listeners: list[Listener] = []
+        self._critical = ""
+        self._guard = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="thermal-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; does not wait for a listener that hangs."""
+        self._ended.set()
+        self._thread.join(2.0)
+
+    def enter(self, phase: str | None, time_seconds: float) -> None:
+        """A phase begins."""
+        with self._guard:
+            self._phase = None if phase is None else (phase, time_seconds)
+        if phase is not None:
+            seconds = self._plan.seconds[phase]
+            self._tell(Notice(text=f"{phase} for {seconds:g} s", kind="phase"))
+
+    def listen(self, listener: Listener) -> None:
+        """Hand every row of readings to ``listener`` too."""
+        with self._guard:
+            self._listeners.append(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        """No longer."""
+        with self._guard:
+            self._listeners = [other for other in self._listeners if other != listener]
+
+    @property
+    def lost_loads(self) -> list[tuple[str, str]]:
+        """Loads that ended by themselves: name, and how."""
+        with self._guard:
+            return list(self._lost)
+
+    @property
+    def critical(self) -> str:
+        """Why the load was taken off before its time; empty where it was not."""
+        with self._guard:
+            return self._critical
+
+    def notes_since(self, time_seconds: float) -> tuple[str, ...]:
+        """What came up from that unix time on."""
+        with self._guard:
+            return tuple(text for at, text in self._notes if at >= time_seconds)
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            for text in self._recorder.notes():
+                self._say(text, "recorder", write=False)
+            self._look_at_readings()
+            self._look_at_loads()
+            self._report()
+
+    def _look_at_readings(self) -> None:
+        try:
+            ticks = self._follower.read()
+        except OSError:
+            return  # the disk; the recorder itself says what is wrong with it
+        for tick in ticks:
+            self._values.update(tick.values)
+            with self._guard:
+                listeners, phase = list(self._listeners), self._phase
+            for listener in listeners:
+                listener(tick.time_seconds, tick.values)
+            if phase is not None and phase[0] == "baseline":
+                for sensor in self._hot & tick.values.keys():
+                    value = tick.values[sensor]
+                    if value is not None:
+                        total, count = self._baseline.get(sensor, (0.0, 0))
+                        self._baseline[sensor] = (total + value, count + 1)
+            for crossing in self._thresholds.look(tick.values):
+                self._crossed(crossing)
+
+    def _crossed(self, crossing: Crossing) -> None:
+        self._say(crossing.text, "critical" if crossing.critical else "warning")
+        if crossing.critical:
+            with self._guard:
+                self._critical = self._critical or crossing.text
+            self._loads.stop()
+            self._say("the load is taken off; recording goes on", "critical")
+
+    def _look_at_loads(self) -> None:
+        for work, ended in self._loads.lost():
+            if work not in self._said_lost:
+                self._said_lost.append(work)
+                said = f"{ended.because}: {ended.tail.splitlines()[-1]}" if ended.tail else ended.because
+                with self._guard:
+                    self._lost.append((work.kind, said))
+                self._say(f"the {work.kind} load ({work.tool}) was lost: {said}", "load", what="lost", load=work.kind)
+
+    def _report(self) -> None:
+        statuses = self._loads.statuses()
+        with self._guard:
+            phase, warnings = self._phase, self._warnings
+        if phase is None:
+            return
+        name, began_seconds = phase
+        spent_seconds = self._recorder.clock.now() - began_seconds
+        left_seconds = max(self._plan.seconds[name] - spent_seconds, 0.0)
+        names = self._plan.names
+        later_seconds = sum(self._plan.seconds[other] for other in names[names.index(name) + 1 :])
+        self._tell(
+            Progress(
+                phase=name,
+                phase_seconds=spent_seconds,
+                phase_left_seconds=left_seconds,
+                left_seconds=left_seconds + later_seconds,
+                hottest=self._hottest(),
+                requests=sum(status.requests for _, status in statuses),
+                failed=sum(status.failed for _, status in statuses),
+                in_flight=sum(status.in_flight for _, status in statuses),
+                warnings=warnings,
+                load=" + ".join(dict.fromkeys(work.kind for work, status in statuses if status.alive)),
+            )
+        )
+
+    def _hottest(self) -> list[HottestSensor]:
+        known = [(value, sensor) for sensor in self._hot if (value := self._values.get(sensor)) is not None]
+        found = []
+        for value, sensor in sorted(known, reverse=True)[:_HOTTEST]:
+            total, count = self._baseline.get(sensor, (0.0, 0))
+            since = value - total / count if count else None
+            found.append(HottestSensor(sensor=sensor, celsius=value, since_baseline_celsius=since))
+        return found
+
+    def _say(self, text: str, kind: str, *, write: bool = True, **detail: str) -> None:
+        with self._guard:
+            self._notes.append((self._recorder.clock.now(), text))
+            self._warnings += 1
+        if write:
+            with contextlib.suppress(RecorderError):
+                self._recorder.event(kind, text=text, **detail)
+        self._tell(Notice(text=text, kind=kind))

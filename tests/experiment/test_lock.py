@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import getpass
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_thermal.experiment import BenchBusyError, BenchLock, ExperimentBrokenError, lock_folder
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_thermal.experiment.lock import BenchLock
+BenchLock(Path(sys.argv[1]), what="bench of another").acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_run_is_refused_and_told_who_holds_the_machine(tmp_path: Path) -> None:
+    with (
+        BenchLock(tmp_path, what="bench a"),
+        pytest.raises(BenchBusyError, match=rf"process {os.getpid()} of {getpass.getuser()} since .* \(bench a\)"),
+        BenchLock(tmp_path, what="bench b"),
+    ):
+        pass
+
+
+def test_it_is_free_again_afterwards(tmp_path: Path) -> None:
+    with BenchLock(tmp_path, what="a"):
+        pass
+    with BenchLock(tmp_path, what="b"):
+        pass
+
+
+def test_a_killed_holder_leaves_nothing_locked(tmp_path: Path) -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(BenchBusyError, match=f"process {other.pid} .*bench of another"):
+            BenchLock(tmp_path, what="mine").acquire()
+        other.kill()
+        other.wait()
+    with BenchLock(tmp_path, what="mine"):
+        pass
+
+
+def test_other_users_can_open_it(tmp_path: Path) -> None:
+    with BenchLock(tmp_path, what="a"):
+        assert (tmp_path / "pytest-thermal.lock").stat().st_mode & 0o777 == 0o666
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "pytest-thermal.lock").symlink_to(victim)
+    with pytest.raises(ExperimentBrokenError, match="cannot be opened"):
+        BenchLock(tmp_path, what="a").acquire()
+    assert victim.read_text() == "precious"
+
+
+def test_the_variable_overrides_the_place(tmp_path: Path) -> None:
+    assert lock_folder({"PYTEST_THERMAL_LOCK_DIR": str(tmp_path)}) == tmp_path
+    assert lock_folder({}).is_dir()
