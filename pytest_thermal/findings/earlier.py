@@ -1,0 +1,119 @@
+"""Which earlier run this one is compared with: the only module here that reads files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_thermal.analysis import not_comparable
+from pytest_thermal.findings.run_facts import comparable_facts, facts_of
+from pytest_thermal.recording import Recording, RecordingError, open_recording
+from pytest_thermal.recording.layout import RUN, read_run_json
+from pytest_thermal.recording.words import sensor_from_json
+
+LATEST, NONE = "latest", "none"
+NEEDED = ("baseline", "steady")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """The earlier run to compare with, or why there is none."""
+
+    name: str
+    """What was asked for: ``latest``, ``none``, a run's name or a path."""
+    recording: Recording | None
+    why: tuple[str, ...]
+    """Each newer run that was passed over, with its reason; or why the one asked for cannot be compared with."""
+
+    @property
+    def named(self) -> bool:
+        """Whether a certain run was asked for: that it cannot be had is then an open question, and no skip."""
+        return self.name not in {LATEST, NONE}
+
+
+def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> Earlier:
+    """The run to compare with. Never raises for what lies in the archive: whatever is unreadable is told in ``why``.
+
+    Args:
+        archive: The folder of run directories.
+        recording: This run; it may lie in the archive.
+        against: ``latest``: the newest finished, comparable run of the same bench; ``none``; else the name of a run in
+            the archive, or the path of a run directory or a log.
+    """
+    name = str(against)
+    if name == NONE:
+        return Earlier(name=name, recording=None, why=("--against none",))
+    if name != LATEST:
+        return _named(archive, recording, name)
+    why: list[str] = []
+    others = 0
+    for run, facts in _newest_first(archive, recording, why):
+        if str(facts.get("bench", "")) != str(recording.facts.get("bench", "")):
+            others += 1
+            continue
+        reasons = _against(recording, facts)
+        if not reasons:
+            try:
+                return Earlier(name=name, recording=open_recording(run), why=tuple(why))
+            except RecordingError as error:
+                reasons = (error.seen,)
+        why.append(f"{run.name}: {'; '.join(reasons)}")
+    if others:
+        why.append(f"{others} run{'s' if others > 1 else ''} of other benches")
+    return Earlier(name=name, recording=None, why=tuple(why) or (f"{archive} holds no earlier run of this bench",))
+
+
+def _named(archive: Path, recording: Recording, name: str) -> Earlier:
+    path = archive / name if (archive / name).exists() else Path(name)
+    try:
+        found = open_recording(path)
+    except RecordingError as error:
+        return Earlier(name=name, recording=None, why=(error.seen,))
+    if _same(found.path, recording.path):
+        return Earlier(name=name, recording=None, why=("that is this very run",))
+    return Earlier(name=name, recording=found, why=not_comparable(comparable_facts(recording), comparable_facts(found)))
+
+
+def _newest_first(archive: Path, recording: Recording, why: list[str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Runs that began before this one; those that cannot be read are told."""
+    start = recording.facts.get("start_seconds") or recording.start_seconds
+    found: list[tuple[float, Path, Mapping[str, Any]]] = []
+    for file in sorted(archive.glob(f"*/{RUN}")):
+        if _same(file.parent, recording.path):
+            continue
+        try:
+            facts = read_run_json(file.parent)
+            began = float(facts["start_seconds"])
+        except RecordingError as error:
+            why.append(f"{file.parent.name}: {error.seen}")
+        except (KeyError, TypeError, ValueError):
+            why.append(f"{file.parent.name}: does not say when it began")
+        else:
+            if not recording.absolute_time or start is None or began < float(start):
+                found.append((began, file.parent, facts))
+    for _, run, told in sorted(found, key=lambda one: (one[0], one[1].name), reverse=True):
+        yield run, told
+
+
+def _against(recording: Recording, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why a run is not the one, from what its ``run.json`` says: its samples need not be read for that."""
+    state = str(facts.get("state", "cut off"))
+    if state != "finished":
+        return (f"it is not finished: {state}",)
+    there = {str(phase.get("name")) for phase in facts.get("phases", []) if isinstance(phase, Mapping)}
+    lacking = [phase for phase in NEEDED if phase not in there]
+    if lacking:
+        return (f"it has no {' and no '.join(lacking)}",)
+    sensors = []
+    for data in facts.get("sensors", []):
+        try:
+            sensors.append(sensor_from_json(data))
+        except ValueError as error:
+            return (str(error),)
+    return not_comparable(comparable_facts(recording), facts_of(facts, sensors))
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.absolute() == other.absolute()

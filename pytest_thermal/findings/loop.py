@@ -1,0 +1,129 @@
+"""The loop itself: its pump, and what comes back when the load is off."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pytest_thermal.analysis import Answer
+from pytest_thermal.analysis.numerics import runs_of
+from pytest_thermal.findings.material import LOADED_PHASES, Material
+from pytest_thermal.findings.needs import (
+    fault_words,
+    need_belief,
+    need_coverage,
+    need_phases,
+    need_series,
+    need_value,
+)
+from pytest_thermal.findings.telling import degrees, span
+from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
+from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.series import FloatArray, Series
+
+SLOW_READINGS = 3
+"""A speed that is low for so many readings in a row is slow; a single one may be an error of the tachometer."""
+COOLED = 2.0
+"""Times the least rebound: a temperature that falls by less in cooldown has shown nothing about it."""
+
+
+def pump(material: Material, subject: str) -> Verdict:
+    """Whether the pump keeps its speed while there is heat to move."""
+    series = need_series(material, subject)
+    need_phases(material, "baseline", "steady")
+    limit = material.limits["pump_least"]
+    usual = max(_median(series, material, phase) for phase in ("baseline", "steady"))
+    times, values = _under_load(series, material)
+    slow = values < limit.value * usual if usual > 0 else values <= 0
+    starts, ends = runs_of(slow)
+    lasting = np.flatnonzero(ends - starts >= SLOW_READINGS)
+    evidence: dict[str, Scalar] = {"usual_rpm": usual, "lowest_rpm": float(values.min()) if values.size else None}
+    if lasting.size:
+        first = int(lasting[0])
+        since = float(times[starts[first]])
+        until = float(times[ends[first]]) if ends[first] < times.size else float(times[-1]) + series.period_seconds
+        lowest = float(values[starts[first] : ends[first]].min())
+        what = "stood still" if lowest <= 0 else f"fell to {lowest:.0f} rpm"
+        where = _where(material, since)
+        compared = f"{usual:.0f} rpm otherwise; at least {limit.text} of that" if usual > 0 else "and never turned"
+        return failed(
+            f"{subject} {what} for {span(until - since)} from {where} on ({compared})",
+            likely="the pump lost its power, is blocked, or its control turns it down",
+            advice="take the load off; look at its connector and its control, listen to it",
+            evidence=evidence,
+        )
+    for phase in LOADED_PHASES:
+        if phase in material.phases:
+            need_coverage(material, series, phase)
+    return passed(
+        f"{subject} turns at {usual:.0f} rpm, at its slowest at {values.min():.0f} rpm under load", evidence=evidence
+    )
+
+
+def rebound(material: Material, subject: str) -> Verdict:
+    """Whether the temperature only falls once the load is off."""
+    series = need_series(material, subject)
+    need_phases(material, "cooldown")
+    limit, seconds = material.limits["rebound_most"], material.limits["rebound_seconds"]
+    figures = material.figures(series)
+    found = figures.rebound
+    if found is None:
+        raise OpenError(f"the cooldown of {subject} was not judged")
+    evidence: dict[str, Scalar] = {
+        "rebound_celsius": found.rise.value,
+        "limit_celsius": limit.value,
+        "limit_seconds": seconds.value,
+        "limit_origin": limit.origin,
+    }
+    if found.found is Answer.YES:
+        likely, advice = fault_words(
+            material,
+            series,
+            "heat that arrives late: pump stopped or air in the loop",
+            "look at the pump; bleed the loop",
+        )
+        return failed(
+            f"{subject} came back up by {degrees(found.rise)}: {found.reason} "
+            f"(at most {limit.value:g} °C for {seconds.value:g} s, {limit.origin})",
+            likely=likely,
+            advice=advice,
+            evidence=evidence,
+        )
+    need_belief(material, series)
+    need_coverage(material, series, "steady", "cooldown")
+    if found.found is Answer.UNKNOWN:
+        raise OpenError(
+            f"whether {subject} came back up is not known: {found.reason}",
+            likely="something loaded the device in cooldown" if found.rise.value else "",
+            advice="a longer --cooldown, with nothing else running",
+        )
+    hot = need_value(figures.steady, f"the level of {subject} in steady")
+    _, cooling = figures.clean.during(material.phases["cooldown"]).readings()
+    fell = hot - float(cooling.min())
+    if fell < COOLED * limit.value:
+        raise OpenError(
+            f"{subject} fell by {fell:.1f} °C only in cooldown: too little to show whether it comes back up",
+            likely="it was not hot: cool because idle",
+            advice="test_load says whether the device was loaded",
+        )
+    return passed(f"{subject} fell by {fell:.1f} °C in cooldown and did not come back up", evidence=evidence)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _median(series: Series, material: Material, phase: str) -> float:
+    _, values = series.during(material.phases[phase]).readings()
+    return float(np.median(values)) if values.size else 0.0
+
+
+def _under_load(series: Series, material: Material) -> tuple[FloatArray, FloatArray]:
+    loaded = [phase for name, phase in material.phases.items() if name in LOADED_PHASES]
+    start, end = min(p.start_seconds for p in loaded), max(p.end_seconds for p in loaded)
+    return series.between(start, end).readings()
+
+
+def _where(material: Material, seconds: float) -> str:
+    for phase in material.recording.phases:
+        if phase.start_seconds <= seconds < phase.end_seconds:
+            return f"{span(seconds - phase.start_seconds)} into {phase.name}"
+    return "the start"

@@ -1,0 +1,154 @@
+"""What a figure needs before it may say that something is right; a need that is not met leaves the finding open."""
+
+from __future__ import annotations
+
+from pytest_thermal.analysis import Answer, LoopFaultKind
+from pytest_thermal.findings.material import Material
+from pytest_thermal.findings.verdict import OpenError
+from pytest_thermal.model.series import Figure, Series
+from pytest_thermal.sensors.kinds import Kind, kind_of
+
+ADVICE = {
+    LoopFaultKind.PUMP_STOPPED: "look at the pump: its power, its connector, its speed in `pytest --sensors`",
+    LoopFaultKind.FLOW_LOW: "look for a kinked hose, a clogged filter, a closed valve, a pump on a low setting",
+    LoopFaultKind.AIR: "bleed the loop and top it up, with the pump running and the machine tilted",
+    LoopFaultKind.CONTACT: "mount the cold plate anew: paste or pad, and even pressure",
+    LoopFaultKind.RADIATOR: "clean radiator and filters, and see that its fans turn under load",
+    LoopFaultKind.SUPPLY_WARM: "cool the room or the facility water, and look for warm air that comes back in",
+    LoopFaultKind.SENSOR_STUCK: "read the sensor with another tool; reload its driver, or restart the machine",
+}
+"""What to do about a fault of the loop."""
+COLUMN = "log {device}.utilization_percent (nvidia-smi: utilization.gpu) or {device}.power_watts beside the temperature"
+
+
+def need_series(material: Material, sensor_id: str, *, empty: bool = False) -> Series:
+    """The readings of a sensor that has some; with ``empty`` also of one that has none."""
+    series = material.series(sensor_id)
+    if series is None:
+        raise OpenError(
+            f"the run has no sensor {sensor_id}",
+            likely="the device is gone, or was not there when the recording began",
+            advice="pytest --sensors",
+        )
+    if not empty and not series.present.any():
+        raise OpenError(f"{sensor_id} gave no reading at all", likely=why_missing(material, series))
+    return series
+
+
+def need_phases(material: Material, *names: str) -> None:
+    """That the run has these phases."""
+    lacking = [name for name in names if name not in material.phases]
+    if not lacking:
+        return
+    if not material.phases:
+        if material.is_foreign:
+            raise OpenError(
+                f"the log's phases cannot be told: {material.why_no_phases}",
+                advice="a phase column that names baseline, ramp, steady and cooldown; or a log of one whole cycle",
+            )
+        raise OpenError(f"the run has no phases: {material.why_no_phases}", advice="run it again")
+    raise OpenError(
+        f"the run has no {' and no '.join(lacking)}",
+        likely="the log does not reach so far" if material.is_foreign else "it was ended early, or its plan had none",
+        advice="log the whole cycle" if material.is_foreign else "run it again, to its end",
+    )
+
+
+def need_coverage(material: Material, series: Series, *names: str) -> None:
+    """That these phases are there, and the sensor's readings complete in each."""
+    need_phases(material, *names)
+    for name in names:
+        covered = material.coverage(series, name)
+        if covered.complete is not Answer.YES:
+            raise OpenError(
+                f"{series.sensor.id} has holes in {name}: {covered.reason}",
+                likely=why_missing(material, series, covered.longest_gap),
+                advice=f"test_coverage[{series.sensor.id}] says more",
+            )
+
+
+def need_belief(material: Material, series: Series) -> None:
+    """That the sensor is not stuck."""
+    health = material.figures(series).health
+    if health.stuck is Answer.YES:
+        raise OpenError(
+            f"{series.sensor.id} is stuck: {health.reason}",
+            likely="its driver gives an old reading, or the device hangs",
+            advice=ADVICE[LoopFaultKind.SENSOR_STUCK],
+        )
+
+
+def need_cold_start(material: Material, series: Series) -> None:
+    """That the baseline was settled and idle, so that something may be built on it."""
+    need_coverage(material, series, "baseline")
+    device = series.sensor.device
+    answer, how = material.idle(device)
+    if answer is not Answer.YES:
+        said = "was not idle" if answer is Answer.NO else "is not known to have been idle"
+        raise OpenError(
+            f"{device} {said} in the baseline: {how}",
+            likely="something else ran on it" if answer is Answer.NO else "",
+            advice=COLUMN.format(device=device) if answer is Answer.UNKNOWN else "end it and run again",
+        )
+    settled = material.figures(series).baseline_settled
+    if settled is None or settled.settled is not Answer.YES:
+        raise OpenError(
+            f"the baseline of {series.sensor.id} is not settled: {settled.reason if settled else 'none'}",
+            likely="the machine was still warm from earlier work, or the room's temperature moves",
+            advice="let it stand, or a longer --baseline",
+        )
+
+
+def need_load(material: Material, device: str) -> None:
+    """That the device was loaded in full: cool because idle is no pass."""
+    need_phases(material, "steady")
+    proof = material.proof(device)
+    if proof.proven is Answer.YES:
+        return
+    if proof.proven is Answer.NO:
+        raise OpenError(
+            f"{device} was not loaded in full in steady: {proof.reason}",
+            likely="it is cool because it had nothing to do",
+            advice=load_advice(material, device),
+        )
+    raise OpenError(f"whether {device} was loaded is not known: {proof.reason}", advice=COLUMN.format(device=device))
+
+
+def need_value(figure: Figure, what: str) -> float:
+    """The figure's value."""
+    if figure.value is None:
+        raise OpenError(f"{what}: {figure.reason}")
+    return figure.value
+
+
+def load_advice(material: Material, device: str) -> str:
+    """What makes a load that loads."""
+    if material.is_foreign:
+        return "log a cycle in which it works at full load"
+    if kind_of(device) is Kind.CPU:
+        return "[stress] cpu_workers unset, so that every core works; look for a quota of a container"
+    return "--find-concurrency, or [stress] mode gpu where the model is served by another machine"
+
+
+def fault_words(material: Material, series: Series, otherwise: str, advice: str) -> tuple[str, str]:
+    """What is likely and what to try, from the fault that the curves name; else what is given."""
+    fault = material.fault(series)
+    if not fault.candidates:
+        return otherwise, advice
+    evidence = "; ".join(fault.evidence)
+    if fault.kind is not None:
+        return f"{fault.kind}: {evidence}", ADVICE[fault.kind]
+    return f"{' or '.join(map(str, fault.candidates))}: {evidence}", ADVICE[fault.candidates[0]]
+
+
+def why_missing(material: Material, series: Series, gap: Figure | None = None) -> str:
+    """The recorder's reason for the readings that are not there, in words; empty where it has none."""
+    start = gap.detail.get("start_seconds") if gap is not None else None
+    if isinstance(start, (int, float)):
+        at = float(start) + 1.5 * series.period_seconds
+    else:
+        at = float(series.time_seconds[-1]) if len(series) else 0.0
+    reason = material.recording.why_missing(series.sensor.id, at)
+    if reason is None:
+        return ""
+    return f"{reason.reason}: {reason.detail}" if reason.detail else str(reason.reason)

@@ -1,0 +1,130 @@
+"""Whether a phase was gone through: in full, under its load, with its requests answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_thermal.findings.run_events import CRITICAL, LOAD, LOST
+from pytest_thermal.findings.run_facts import is_simulated, planned_seconds, time_scale_of
+from pytest_thermal.findings.telling import span
+from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
+from pytest_thermal.model import Finding
+from pytest_thermal.model.series import Phase
+from pytest_thermal.recording import Event, Recording
+
+CHECK = "phase"
+CUT_SHORT = 0.95
+"""Of the planned length; less was not gone through."""
+MOST_FAILED = 0.5
+"""Share of the requests of a phase that may fail before the load was none. Own criterion: below it throughput judges."""
+
+
+def phase_finding(recording: Recording, name: str) -> Finding:
+    """What became of a phase of a recording, whose times may be stretched already."""
+    try:
+        verdict = _judge(recording, name)
+    except OpenError as error:
+        verdict = undecided(error)
+    evidence = {**verdict.evidence, "simulated": True} if is_simulated(recording.facts) else verdict.evidence
+    return Finding(
+        check=CHECK,
+        layer=CHECK,
+        subject=name,
+        outcome=verdict.outcome,
+        seen=f"{name} {verdict.seen}",
+        likely=verdict.likely,
+        advice=verdict.advice,
+        evidence=evidence,
+        warnings=verdict.warnings,
+    )
+
+
+def _judge(recording: Recording, name: str) -> Verdict:
+    phase = next((phase for phase in recording.phases if phase.name == name), None)
+    planned = planned_seconds(recording.facts, name)
+    if phase is None:
+        if planned is None:
+            return skipped("is no phase of this run")
+        raise OpenError(
+            f"was not recorded: {_ended(recording)}",
+            likely="the run was broken or interrupted before it",
+            advice="events.jsonl of the run says what happened; run it again",
+        )
+    scale = time_scale_of(recording.facts)
+    lasted = phase.duration_seconds / scale
+    if planned is not None and lasted < CUT_SHORT * planned:
+        raise OpenError(
+            f"lasted for {span(lasted)} of {span(planned)}: {_ended(recording)}",
+            likely="the run was interrupted, or the machine went down",
+            advice="run it again; what was recorded can be replayed",
+        )
+    requests = _requests(recording, name)
+    said = f"lasted for {span(lasted)}" + ("" if planned is None else " as planned")
+    evidence = {"seconds": lasted, "planned_seconds": planned, **requests}
+    stops = [event for event in recording.events if event.kind == CRITICAL and _within(event, phase)]
+    if stops:
+        return failed(
+            f"{said}, but the load was taken off: {_text(stops[0])}",
+            likely="the cooling does not carry this load",
+            advice="look at the curves up to that moment; raise critical_threshold_* only if the device allows more",
+            **evidence,
+        )
+    lost = [event for event in recording.events if _is_loss(event) and _within(event, phase)]
+    if lost:
+        return failed(
+            f"{said}, but {_text(lost[0])}",
+            likely="its tool failed, ran out of memory, or somebody ended it",
+            advice="run that tool by hand; dmesg says whether the kernel ended it",
+            **evidence,
+        )
+    total, bad = requests.get("requests", 0), requests.get("failed_requests", 0)
+    if total and bad > MOST_FAILED * total:
+        return failed(
+            f"{said}, but {bad:,} of its {total:,} requests failed: {requests['most_frequent_error']}",
+            likely="the gateway, its key or its quota; such a load is none",
+            advice="pytest suites/supernode says at which layer",
+            **evidence,
+        )
+    if total:
+        said += f", {total:,} requests"
+    note = f"{bad:,} of {total:,} requests failed: {requests['most_frequent_error']}" if bad else ""
+    return passed(said, warnings=(note,) if note else (), **evidence)
+
+
+def _requests(recording: Recording, name: str) -> dict[str, Any]:
+    """Requests of a phase, those that failed, and why most of them did. What the load's end cut off did not fail."""
+    requests = recording.requests
+    if requests is None:
+        return {}
+    counts: dict[str, int] = {}
+    total = 0
+    for phase, error in zip(requests.phase, requests.error, strict=True):
+        if phase == name and not error.startswith("cancelled"):
+            total += 1
+            if error:
+                counts[error] = counts.get(error, 0) + 1
+    if not total:
+        return {}
+    found: dict[str, Any] = {"requests": total, "failed_requests": sum(counts.values())}
+    if counts:
+        found["most_frequent_error"] = max(counts, key=lambda error: counts[error])
+    return found
+
+
+def _ended(recording: Recording) -> str:
+    because = str(recording.facts.get("ended_because") or "").strip()
+    state: Mapping[str, str] = {"cut off": "the recorder died", "recording": "the recording goes on"}
+    return because or state.get(recording.state, f"the run is {recording.state}")
+
+
+def _is_loss(event: Event) -> bool:
+    return event.kind == LOAD and event.detail.get("what") == LOST
+
+
+def _within(event: Event, phase: Phase) -> bool:
+    return phase.start_seconds <= event.time_seconds < phase.end_seconds
+
+
+def _text(event: Event) -> str:
+    return str(event.detail.get("text", "")).splitlines()[0] if event.detail.get("text") else event.kind

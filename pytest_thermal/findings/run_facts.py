@@ -1,0 +1,96 @@
+"""What ``run.json`` says of a run that its findings need: load, plan, what it may be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pytest_thermal.analysis import RunFacts
+from pytest_thermal.findings.subjects import is_heated
+from pytest_thermal.model import Sensor
+from pytest_thermal.model.findings import Scalar
+from pytest_thermal.recording import Recording
+from pytest_thermal.sensors.kinds import Kind, kind_of
+
+BY_MODE: Mapping[str, frozenset[str]] = {
+    "cpu": frozenset({"cpu"}),
+    "gpu": frozenset({"accelerator"}),
+    "inference": frozenset({"inference"}),
+    "mixed": frozenset({"cpu", "inference"}),
+}
+"""What each ``[stress] mode`` puts under load."""
+_LOADED_BY = {
+    Kind.CPU: frozenset({"cpu"}),
+    Kind.ACCELERATOR: frozenset({"accelerator", "inference"}),
+    Kind.OTHER: frozenset[str](),
+}
+
+
+def planned_loads(facts: Mapping[str, Any]) -> frozenset[str] | None:
+    """The kinds of load that a run was to have: ``cpu``, ``accelerator``, ``inference``; None where it does not say."""
+    load = facts.get("load")
+    mode = load.get("mode") if isinstance(load, Mapping) else None
+    works = facts.get("works")
+    started = {str(work.get("kind")) for work in works or () if isinstance(work, Mapping)}
+    if mode not in BY_MODE and not started:
+        return None
+    return BY_MODE.get(str(mode), frozenset()) | started
+
+
+def is_to_be_loaded(device: str, loads: Collection[str] | None) -> bool:
+    """Whether a device is to be loaded; where nothing says what is, every one is."""
+    return loads is None or bool(loads_of(device) & set(loads))
+
+
+def loads_of(device: str) -> frozenset[str]:
+    """The kinds of load that reach a device."""
+    return _LOADED_BY[kind_of(device)]
+
+
+def planned_seconds(facts: Mapping[str, Any], phase: str) -> float | None:
+    """How long a phase was to last, in wall seconds; None where the run does not say."""
+    plan = facts.get("plan")
+    seconds = plan.get("seconds") if isinstance(plan, Mapping) else None
+    value = seconds.get(phase) if isinstance(seconds, Mapping) else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def is_simulated(facts: Mapping[str, Any]) -> bool:
+    """Whether the run says that its bench is the demo bench."""
+    return bool(facts.get("simulated", False))
+
+
+def time_scale_of(facts: Mapping[str, Any]) -> float:
+    """How many times faster than a real one the run's loop was; 1 where it does not say."""
+    scale = facts.get("time_scale")
+    return float(scale) if isinstance(scale, (int, float)) and scale > 0 else 1.0
+
+
+def comparable_facts(recording: Recording) -> RunFacts:
+    """What must be the same for two runs to be comparable, from ``run.json`` and the sensors."""
+    return facts_of(recording.facts, [series.sensor for series in recording.series.values()])
+
+
+def facts_of(facts: Mapping[str, Any], sensors: Collection[Sensor]) -> RunFacts:
+    """The same from a run's facts and sensors, without its samples."""
+    load = facts.get("load")
+    caps = {sensor.device: sensor.limits["cap"] for sensor in sensors if "cap" in sensor.limits}
+    bench = str(facts.get("bench", ""))
+    return RunFacts(
+        bench=f"{bench} (simulated)" if is_simulated(facts) else bench,
+        load=dict(_flat(load, "")) if isinstance(load, Mapping) else {},
+        power_limits=caps,
+        sensors=frozenset(f"{sensor.id} ({sensor.identity})" for sensor in sensors if is_heated(sensor)),
+        steady_seconds=(planned_seconds(facts, "steady") or 0.0),
+    )
+
+
+def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        elif value is None or isinstance(value, (str, int, float, bool)):
+            yield name, value
+        else:
+            yield name, str(value)

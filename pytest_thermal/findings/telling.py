@@ -1,0 +1,36 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+from pytest_thermal.model.series import Figure
+
+LONGEST = 200
+"""Characters of what was seen."""
+
+
+def degrees(figure: Figure) -> str:
+    """``47.2 ± 0.2 °C``: a temperature or a difference of two, with one standard uncertainty where it is known."""
+    if figure.value is None:
+        return "unknown"
+    if figure.uncertainty is None:
+        return f"{figure.value:.1f} °C"
+    return f"{figure.value:.1f} ± {max(figure.uncertainty, 0.05):.1f} °C"
+
+
+def span(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``2.5 h``."""
+    if abs(seconds) < 90:
+        return f"{seconds:.0f} s" if abs(seconds) >= 10 or seconds == round(seconds) else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if abs(seconds) < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def milliseconds(value: float) -> str:
+    """``340 ms``, ``12.3 s``, ``4 min``."""
+    return f"{value:.0f} ms" if value < 10_000 else span(value / 1000)
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """Cut at a word where it is too long."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 2].rsplit(' ', 1)[0]} …"

@@ -1,0 +1,214 @@
+"""Whether inference throughput held through steady; and if not, whether heat, the access layer or too little work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pytest_thermal.analysis import measure_throttling
+from pytest_thermal.analysis.load_proof import HELD_SHARE
+from pytest_thermal.findings.devices import throttle_reasons, utilization_of
+from pytest_thermal.findings.material import Material
+from pytest_thermal.findings.needs import need_load, need_phases
+from pytest_thermal.findings.subjects import is_heated
+from pytest_thermal.findings.telling import milliseconds
+from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
+from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.series import Phase
+from pytest_thermal.recording import Requests
+from pytest_thermal.sensors.kinds import Kind, kind_of
+
+SIGMAS = 1.645
+"""One-sided 95 %."""
+MORE_ERRORS = 0.05
+"""More of the requests failing than at first, as a share."""
+TOLD_ERRORS = 0.01
+SLOWER = 1.25
+"""Latency that grew by this factor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The requests that ended in one fifth of steady."""
+
+    count: int
+    failed: int
+    refused: int
+    """With status 429 or 503."""
+    latency_seconds: float
+    """Median of those that succeeded, in wall time; NaN without any."""
+    error: str
+    """The most frequent one."""
+
+    @property
+    def failing(self) -> float:
+        """Share that failed."""
+        return self.failed / self.count if self.count else 0.0
+
+
+def throughput(material: Material, time_scale: float) -> Verdict:
+    """Throughput of inference in the last fifth of steady against the first."""
+    need_phases(material, "steady")
+    requests = material.recording.requests
+    if requests is None or not len(requests):
+        raise OpenError(
+            "no inference request was recorded",
+            likely="the load was not inference, or ended before its first answer",
+            advice="[stress] mode inference or mixed",
+        )
+    first, last = (_part(requests, phase, time_scale) for phase in _fifths(material.phases["steady"]))
+    whole = _part(requests, material.phases["steady"], time_scale)
+    held, limit = material.throughput, material.limits["throughput_least"]
+    evidence: dict[str, Scalar] = {
+        "held": held.value,
+        "uncertainty": held.uncertainty,
+        "requests": whole.count,
+        "failed": whole.failed,
+        "first_latency_seconds": _rounded(first.latency_seconds),
+        "last_latency_seconds": _rounded(last.latency_seconds),
+        "limit": limit.value,
+        "limit_origin": limit.origin,
+    }
+    if held.value is None:
+        if whole.count and whole.failed == whole.count:
+            return failed(
+                f"all {whole.count} requests in steady failed: {whole.error}",
+                likely="the access layer: the gateway, its key or its model",
+                advice="pytest suites/supernode, which says at which layer",
+                evidence=evidence,
+            )
+        raise OpenError(f"whether throughput held is not known: {held.reason}", advice="a longer --duration")
+    warnings: tuple[str, ...] = ()
+    if whole.failing > TOLD_ERRORS:
+        warnings = (f"{whole.failed} of {whole.count} requests in steady failed: {whole.error}",)
+    rates = _rates(held.detail, time_scale)
+    sigma = f" ± {held.uncertainty:.0%}" if held.uncertainty is not None else ""
+    said = f"throughput at the end of steady was {held.value:.0%}{sigma} of that at its start{rates}"
+    if held.value + SIGMAS * (held.uncertainty or 0.0) < limit.value:
+        likely, advice = _why(material, first, last)
+        return failed(
+            f"{said}, less than {limit.text}", likely=likely, advice=advice, warnings=warnings, evidence=evidence
+        )
+    if held.value < limit.value:
+        raise OpenError(
+            f"{said}: too few requests to say whether at least {limit.text} held", advice="a longer --duration"
+        )
+    for device in _cards(material):
+        need_load(material, device)
+    return passed(f"{said}, at least {limit.text}", warnings=warnings, evidence=evidence)
+
+
+# ------------------------------------------------------------------------------------------------------- what it was
+
+
+def _why(material: Material, first: Part, last: Part) -> tuple[str, str]:
+    """Heat, else the access layer, else too little work for the cards."""
+    heat = _heat(material)
+    if heat:
+        return f"heat: {heat}", "test_threshold, test_throttling and test_rise say more of the loop"
+    if last.failing - first.failing >= MORE_ERRORS:
+        grew = f"{first.failing:.0%} of the requests failed at first, {last.failing:.0%} at the end ({last.error})"
+        if last.refused > last.failed / 2:
+            return f"the access layer refuses: {grew}", "raise the gateway's limits, or fewer concurrent_requests"
+        return f"the access layer: {grew}", "pytest suites/supernode, and the gateway's own log"
+    cool, idle = _coolness(material), _idle_cards(material)
+    slower = last.latency_seconds > SLOWER * first.latency_seconds
+    if idle and slower:
+        waited = f"latency went from {first.latency_seconds:.2f} s to {last.latency_seconds:.2f} s while {idle}"
+        return f"the access layer: {waited}; {cool}", "look at the gateway's queue and rate limits, and at the network"
+    if idle:
+        return (
+            f"concurrency or the CPU side: {cool}, and {idle}",
+            "--find-concurrency; look at the engine's CPU threads",
+        )
+    return (
+        f"not heat, as far as is measured: {cool}; and not errors",
+        "the engine's own log: longer prompts, a full KV cache, other users of the cards",
+    )
+
+
+def _heat(material: Material) -> str:
+    """Evidence that the cards were too hot in the last fifth, or nothing."""
+    _, last = _fifths(material.phases["steady"])
+    for device in _cards(material):
+        spent = measure_throttling(throttle_reasons(device, material.recording.series), last).thermal.value
+        if spent:
+            return f"{device} slowed itself down for {milliseconds(spent)} at the end of steady because of heat"
+    for sensor in material.sensors:
+        limit = material.limits.threshold(sensor)
+        if limit is None or not is_heated(sensor):
+            continue
+        _, values = material.figures(material.recording.series[sensor.id]).clean.during(last).readings()
+        if values.size and float(values.max()) > limit.value:
+            return f"{sensor.id} was at {values.max():.1f} °C at the end of steady, more than {limit.text}"
+    return ""
+
+
+def _coolness(material: Material) -> str:
+    _, last = _fifths(material.phases["steady"])
+    tops = []
+    for device in _cards(material):
+        main = material.main(device)
+        if main is not None:
+            _, values = material.figures(material.recording.series[main.id]).clean.during(last).readings()
+            tops += [float(values.max())] if values.size else []
+    return f"temperatures are fine (at most {max(tops):.0f} °C)" if tops else "no card's temperature is measured"
+
+
+def _idle_cards(material: Material) -> str:
+    """Cards that had less to do than they could, in the last fifth."""
+    _, last = _fifths(material.phases["steady"])
+    least = material.limits["utilization_least"].value
+    found = []
+    for device in _cards(material):
+        use = utilization_of(device, material.recording.series)
+        _, values = use.during(last).readings() if use is not None else (None, np.empty(0))
+        if values.size and float(values.mean()) < least:
+            found.append(f"{device} was busy for {values.mean():.0f} % only")
+    return ", ".join(found[:3])
+
+
+# ----------------------------------------------------------------------------------------------------------- figures
+
+
+def _cards(material: Material) -> tuple[str, ...]:
+    devices = dict.fromkeys(sensor.device for sensor in material.sensors)
+    return tuple(device for device in devices if kind_of(device) is Kind.ACCELERATOR)
+
+
+def _fifths(steady: Phase) -> tuple[Phase, Phase]:
+    """The first and the last fifth."""
+    length = steady.duration_seconds * HELD_SHARE
+    return (
+        replace(steady, end_seconds=steady.start_seconds + length),
+        replace(steady, start_seconds=steady.end_seconds - length),
+    )
+
+
+def _part(requests: Requests, phase: Phase, time_scale: float) -> Part:
+    ended = requests.start_seconds + np.nan_to_num(requests.latency_seconds)
+    inside = (ended >= phase.start_seconds) & (ended < phase.end_seconds)
+    bad = inside & ((requests.status != 200) | np.array([bool(error) for error in requests.error], dtype=np.bool_))
+    good = requests.latency_seconds[inside & ~bad]
+    errors = [requests.error[i] or f"status {requests.status[i]}" for i in np.flatnonzero(bad).tolist()]
+    return Part(
+        count=int(np.count_nonzero(inside)),
+        failed=len(errors),
+        refused=int(np.count_nonzero(np.isin(requests.status, (429, 503)) & bad)),
+        latency_seconds=float(np.nanmedian(good)) / time_scale if np.isfinite(good).any() else float("nan"),
+        error=max(set(errors), key=errors.count) if errors else "",
+    )
+
+
+def _rates(detail: Mapping[str, Scalar], time_scale: float) -> str:
+    """In wall time."""
+    first, last = detail.get("first_per_second"), detail.get("last_per_second")
+    if not isinstance(first, (int, float)) or not isinstance(last, (int, float)):
+        return ""
+    return f" ({first * time_scale:.3g} → {last * time_scale:.3g} {detail.get('amounts', 'requests')}/s)"
+
+
+def _rounded(value: float) -> float | None:
+    return round(value, 4) if np.isfinite(value) else None

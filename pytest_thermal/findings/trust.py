@@ -1,0 +1,76 @@
+"""Whether the readings can be judged at all: ``coverage``."""
+
+from __future__ import annotations
+
+from pytest_thermal.analysis import Answer
+from pytest_thermal.findings.material import Material
+from pytest_thermal.findings.needs import need_phases, need_series, why_missing
+from pytest_thermal.findings.telling import span
+from pytest_thermal.findings.verdict import Verdict, failed, passed, skipped
+from pytest_thermal.model import Missing, Unit
+from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.series import Series
+
+OF_A_RUN = ("baseline", "ramp", "steady", "cooldown")
+OF_A_LOG = ("baseline", "steady")
+
+
+def coverage(material: Material, subject: str) -> Verdict:
+    """Readings present ÷ readings due and the longest gap, in every phase; and whether the sensor can be believed."""
+    series = need_series(material, subject, empty=True)
+    if not series.present.any() and _is_not_offered(material, series):
+        return skipped(f"{subject}: not offered by the device: {why_missing(material, series)}")
+    need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
+    worst = 1.0
+    holes: list[str] = []
+    reasons: list[str] = []
+    for phase in material.phases:
+        covered = material.coverage(series, phase)
+        worst = min(worst, covered.coverage.value or 0.0)
+        if covered.complete is not Answer.YES:
+            holes.append(f"{phase}: {covered.reason}")
+            reasons.append(why_missing(material, series, covered.longest_gap))
+    unbelievable, evidence = _unbelievable(material, series)
+    evidence["coverage"] = worst
+    limits = material.limits
+    if holes:
+        if unbelievable:
+            holes.append(unbelievable)
+        return failed(
+            f"{subject} has holes: {'; '.join(holes)} (at least {limits['coverage_least'].text}, "
+            f"no gap over {limits['gap_most'].text})",
+            likely=next(filter(None, reasons), "the source was too slow, or the machine had no time to sample"),
+            advice="pytest --sensors; the run's missing.jsonl says why each reading is missing",
+            evidence=evidence,
+        )
+    if unbelievable:
+        return failed(
+            f"{subject} cannot be believed: {unbelievable}",
+            likely="the sensor or its driver: no device does that",
+            advice="read it with another tool; look at its cabling, driver and firmware",
+            evidence=evidence,
+        )
+    longest = max((material.coverage(series, phase).longest_gap.value or 0.0) for phase in material.phases)
+    return passed(
+        f"{subject}: at least {worst:.1%} of its readings in every phase, longest gap {span(longest)}",
+        evidence=evidence,
+    )
+
+
+def _is_not_offered(material: Material, series: Series) -> bool:
+    reasons = {stretch.reason for stretch in material.recording.missing if stretch.sensor_id == series.sensor.id}
+    return reasons == {Missing.NOT_OFFERED}
+
+
+def _unbelievable(material: Material, series: Series) -> tuple[str, dict[str, Scalar]]:
+    """What a temperature does that no device does; of other quantities nothing is known that they cannot do."""
+    if series.sensor.unit is not Unit.CELSIUS:
+        return "", {}
+    health = material.figures(series).health
+    figures: dict[str, Scalar] = {
+        "spikes": health.spikes.value,
+        "dropouts": health.dropouts.value,
+        "stuck": str(health.stuck),
+    }
+    found = health.spikes.value or health.dropouts.value or health.stuck is Answer.YES
+    return (health.reason if found else ""), figures
