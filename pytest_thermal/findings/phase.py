@@ -17,7 +17,7 @@ CHECK = "phase"
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
 MOST_FAILED = 0.5
-"""Share of the requests of a phase that may fail before the load was none. Own criterion: below it throughput judges."""
+"""Share of the requests of a phase that may fail: with more the load was none. Own criterion; below, throughput judges."""
 
 
 def phase_finding(recording: Recording, name: str) -> Finding:
@@ -68,7 +68,7 @@ def _judge(recording: Recording, name: str) -> Verdict:
             f"{said}, but the load was taken off: {_text(stops[0])}",
             likely="the cooling does not carry this load",
             advice="look at the curves up to that moment; raise critical_threshold_* only if the device allows more",
-            **evidence,
+            evidence=evidence,
         )
     lost = [event for event in recording.events if _is_loss(event) and _within(event, phase)]
     if lost:
@@ -76,7 +76,7 @@ def _judge(recording: Recording, name: str) -> Verdict:
             f"{said}, but {_text(lost[0])}",
             likely="its tool failed, ran out of memory, or somebody ended it",
             advice="run that tool by hand; dmesg says whether the kernel ended it",
-            **evidence,
+            evidence=evidence,
         )
     total, bad = requests.get("requests", 0), requests.get("failed_requests", 0)
     if total and bad > MOST_FAILED * total:
@@ -84,12 +84,12 @@ def _judge(recording: Recording, name: str) -> Verdict:
             f"{said}, but {bad:,} of its {total:,} requests failed: {requests['most_frequent_error']}",
             likely="the gateway, its key or its quota; such a load is none",
             advice="pytest suites/supernode says at which layer",
-            **evidence,
+            evidence=evidence,
         )
     if total:
         said += f", {total:,} requests"
     note = f"{bad:,} of {total:,} requests failed: {requests['most_frequent_error']}" if bad else ""
-    return passed(said, warnings=(note,) if note else (), **evidence)
+    return passed(said, warnings=(note,) if note else (), evidence=evidence)
 
 
 def _requests(recording: Recording, name: str) -> dict[str, Any]:
