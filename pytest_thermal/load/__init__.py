@@ -10,20 +10,46 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_thermal.load.accelerator import accelerator_works, torch_device
+    from pytest_thermal.load.cpu import cpu_work
     from pytest_thermal.load.errors import LoadError
+    from pytest_thermal.load.inference_work import inference_work
     from pytest_thermal.load.loads import Loads
+    from pytest_thermal.load.orders import PROFILES
+    from pytest_thermal.load.plan import burn_works, plan_works
     from pytest_thermal.load.running import LoadEnded, LoadStatus, RunningLoad, start
-    from pytest_thermal.load.work import Work
+    from pytest_thermal.load.work import Work, WorkKind
 
 _HOMES = {
+    "accelerator": ("accelerator_works", "torch_device"),
+    "cpu": ("cpu_work",),
     "errors": ("LoadError",),
+    "inference_work": ("inference_work",),
     "loads": ("Loads",),
+    "orders": ("PROFILES",),
+    "plan": ("burn_works", "plan_works"),
     "running": ("LoadEnded", "LoadStatus", "RunningLoad", "start"),
-    "work": ("Work",),
+    "work": ("Work", "WorkKind"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = ["LoadEnded", "LoadError", "LoadStatus", "Loads", "RunningLoad", "Work", "start"]
+__all__ = [
+    "PROFILES",
+    "LoadEnded",
+    "LoadError",
+    "LoadStatus",
+    "Loads",
+    "RunningLoad",
+    "Work",
+    "WorkKind",
+    "accelerator_works",
+    "burn_works",
+    "cpu_work",
+    "inference_work",
+    "plan_works",
+    "start",
+    "torch_device",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -22,10 +22,11 @@ def say(text: str) -> None:
 
 
 def burn_bursts(burn: Callable[[float], None], orders: TextIO, *, deadline: float) -> None:
-    """For each line with a number of seconds: burn for so long, and answer ``done``. Ends with the orders.
+    """Say ``ready``; for each line with a number of seconds: burn for so long, and say ``done``. Ends with the orders.
 
     ``burn`` gets the moment of the monotonic clock at which to return, and so does ``deadline`` end it all.
     """
+    say("ready")
     for line in orders:
         now = time.monotonic()
         if now >= deadline:

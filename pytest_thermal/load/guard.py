@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 GRACE_SECONDS = 0.3
-"""Between SIGTERM and SIGKILL."""
+"""Between SIGTERM and SIGKILL, unless told otherwise."""
 SWEEP_SECONDS = 1.0
 """How long it is tried to kill what does not die: a process in an uninterruptible call dies when that returns."""
 TICK_SECONDS = 0.1
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Guard a command until its end; returns its exit code, 128 + signal where one ended it."""
     parser = argparse.ArgumentParser(prog="guard.py")
     parser.add_argument("--limit", type=float, required=True)
+    parser.add_argument("--grace", type=float, default=GRACE_SECONDS)
     parser.add_argument("--parent", type=int, default=os.getppid())
     parser.add_argument("--tell", type=int, default=None)
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -57,11 +58,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for descriptor in (life_write, orders_write):
             os.close(descriptor)
         os.setsid()
-        os._exit(_Warden(command, life_read, orders_read, options.tell).run())
+        os._exit(_Warden(command, life_read, orders_read, options.tell, options.grace).run())
     for descriptor in (life_read, orders_read):
         os.close(descriptor)
     return _Guard(
-        warden, life_write, orders_write, wakeup, tell=options.tell, parent=options.parent, limit_seconds=options.limit
+        warden,
+        life_write,
+        orders_write,
+        wakeup,
+        tell=options.tell,
+        parent=options.parent,
+        limit_seconds=options.limit,
+        grace_seconds=options.grace,
     ).run()
 
 
@@ -78,7 +86,9 @@ class _Guard:
         tell: int | None,
         parent: int,
         limit_seconds: float,
+        grace_seconds: float,
     ) -> None:
+        self._grace_seconds = grace_seconds
         self._warden = warden
         self._life = life
         self._orders: int | None = orders
@@ -101,7 +111,7 @@ class _Guard:
             status = self._end_of_warden()
         elif status < 0:
             _say(self._tell, why="killed warden")
-        _sweep(grace_seconds=0.0 if status < 0 else GRACE_SECONDS)
+        _sweep(grace_seconds=0.0 if status < 0 else self._grace_seconds)
         return 128 - status if status < 0 else status
 
     def _wait(self) -> str:
@@ -144,7 +154,7 @@ class _Guard:
             self._orders = None
 
     def _end_of_warden(self) -> int:
-        deadline = time.monotonic() + GRACE_SECONDS + SWEEP_SECONDS
+        deadline = time.monotonic() + self._grace_seconds + SWEEP_SECONDS
         while time.monotonic() < deadline:
             status = _exit_of(self._warden)
             if status is not None:
@@ -159,7 +169,8 @@ class _Guard:
 class _Warden:
     """Runs the command in a session of its own, and clears up after it."""
 
-    def __init__(self, command: Sequence[str], life: int, orders: int, tell: int | None) -> None:
+    def __init__(self, command: Sequence[str], life: int, orders: int, tell: int | None, grace_seconds: float) -> None:
+        self._grace_seconds = grace_seconds
         self._command = command
         self._life = life
         self._orders = orders
@@ -185,7 +196,7 @@ class _Warden:
         for descriptor in (0, 1, 2):
             os.dup2(quiet, descriptor)
         code = self._watch(process.pid, wakeup)
-        last = _sweep(grace_seconds=GRACE_SECONDS, watched=process.pid)
+        last = _sweep(grace_seconds=self._grace_seconds, watched=process.pid)
         if code is None and last is not None:
             code = os.waitstatus_to_exitcode(last)
         process.returncode = -signal.SIGKILL if code is None else code
@@ -289,11 +300,12 @@ def _sweep(*, grace_seconds: float, watched: int = 0) -> int | None:
     kill_at = time.monotonic() + grace_seconds
     give_up_at = kill_at + SWEEP_SECONDS
     while True:
+        left = list(_descendants())
+        now = time.monotonic()
+        # After they were looked for: what died in between is collected before it is reported.
         for child, ended in _reaped():
             if child == watched:
                 status = ended
-        left = list(_descendants())
-        now = time.monotonic()
         if not left or now >= give_up_at:
             return status
         for process in left:

@@ -61,14 +61,12 @@ class Loads:
         log = None
         if self._log_folder is not None:
             log = self._log_folder / f"load_{re.sub(r'[^a-z0-9]+', '-', work.tool.lower()).strip('-')}.log"
-        load = self._start(work, log=log)
+        load = self._start(work, log=log, phase=self._phase)
         self._running.append(load)
-        if self._phase:
-            load.phase(self._phase)
         return load
 
     def phase(self, name: str) -> None:
-        """Requests that start from now on belong to this phase."""
+        """Requests that start from now on belong to this phase, also those of loads that are started later."""
         self._phase = name
         for load in self._running:
             load.phase(name)

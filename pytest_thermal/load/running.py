@@ -47,6 +47,8 @@ class LoadStatus:
     """Finished ones, whatever became of them."""
     ok: int = 0
     failed: int = 0
+    cancelled: int = 0
+    """In flight when the load was taken off: neither good nor failed."""
     not_issued: int = 0
     """Due at the open loop's rate, while as many as allowed were in flight."""
     in_flight: int = 0
@@ -58,6 +60,8 @@ class LoadStatus:
     latency_p50_seconds: float | None = None
     latency_p95_seconds: float | None = None
     ttft_p50_seconds: float | None = None
+    itl_p50_seconds: float | None = None
+    """Between two tokens of a stream."""
     items_inference: int = 0
     items_compute: int = 0
     """Compute bursts among the work items of a mixed load."""
@@ -83,8 +87,10 @@ class LoadEnded:
     last_status: LoadStatus | None = None
 
 
-def start(work: Work, *, log: Path | None = None) -> RunningLoad:
+def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoad:
     """Start ``work`` under a guard. ``log`` gets what it says, without keys, up to a MiB.
+
+    Its first requests belong to ``phase``.
 
     Raises:
         LoadError: Its command, or the guard, cannot be started.
@@ -96,7 +102,8 @@ def start(work: Work, *, log: Path | None = None) -> RunningLoad:
             [
                 sys.executable,
                 *("-I", "-S", guard.__file__),
-                *("--limit", f"{work.limit_seconds:.3f}", "--parent", str(os.getpid()), "--tell", str(tell_write)),
+                *("--limit", f"{work.limit_seconds:.3f}", "--grace", f"{work.grace_seconds:g}"),
+                *("--parent", str(os.getpid()), "--tell", str(tell_write)),
                 *("--", *work.command),
             ],
             stdin=subprocess.PIPE,
@@ -117,7 +124,7 @@ def start(work: Work, *, log: Path | None = None) -> RunningLoad:
         os.close(tell_write)
     running = RunningLoad(work=work, process=process, tell=tell_read, redactor=redactor, log=log)
     running.wait_started(START_SECONDS)
-    running.send_orders()
+    running.send_orders(phase)
     return running
 
 
@@ -233,14 +240,15 @@ class RunningLoad:
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def send_orders(self) -> None:
+    def send_orders(self, phase: str) -> None:
         """Give the command its orders. The guard hands them on; a command that is gone gets none."""
-        if self.work.orders:
-            self._send(self.work.orders.encode() + b"\n")
+        first = _command_line(do="phase", name=phase) if phase and self.work.kind == "inference" else b""
+        if self.work.orders or first:
+            self._send(self.work.orders.encode() + b"\n" + first)
 
     def _command(self, **command: object) -> None:
         if self.work.kind == "inference":
-            self._send(json.dumps(command).encode() + b"\n")
+            self._send(_command_line(**command))
 
     def _send(self, data: bytes) -> None:
         with self._lock, contextlib.suppress(OSError, ValueError):
@@ -356,6 +364,10 @@ class _Log:
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
+
+
+def _command_line(**command: object) -> bytes:
+    return json.dumps(command).encode() + b"\n"
 
 
 def _signal_name(number: int) -> str:

@@ -33,6 +33,8 @@ class Work:
     """Where it runs; None for the folder of this process."""
     limit_seconds: float
     """When it ends by itself, whoever forgot it."""
+    grace_seconds: float = 0.3
+    """Between being asked to end and being killed."""
     notes: tuple[str, ...] = ()
     """What a person should know: ``stress-ng is not installed: …``."""
     secrets: tuple[SecretStr, ...] = field(default=(), repr=False)

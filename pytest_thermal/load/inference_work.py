@@ -1,0 +1,92 @@
+"""The inference load as a work: its process, and the orders that it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from pytest_thermal.bench import Domain, Inference, Stress, Timeouts
+from pytest_thermal.load.errors import LoadError
+from pytest_thermal.load.orders import PROFILES, DomainOrders, InferenceOrders
+from pytest_thermal.load.work import Work, own_environ, own_program
+from pytest_thermal.recording import RunClock
+
+MOST_IN_FLIGHT = 256
+"""Of the open loop, unless the bench wants more at the same time."""
+GRACE_SECONDS = 0.8
+"""It gives up what is in flight and records it; that takes a moment when all cores burn."""
+
+
+def inference_work(
+    *,
+    domains: Sequence[Domain],
+    inference: Inference,
+    stress: Stress,
+    timeouts: Timeouts,
+    run: Path | None,
+    clock: RunClock,
+    profile: str = "chat",
+    rate_per_second: float | None = None,
+    limit_seconds: float,
+    environ: Mapping[str, str],
+    secrets: Sequence[SecretStr] = (),
+    inference_ratio: float = 1.0,
+    burner: Sequence[str] = (),
+) -> Work:
+    """Requests to the domains in turn: ``concurrent_requests`` slots in all, or an open loop at a rate.
+
+    Each finished request becomes a row of ``run``'s requests.csv, stamped by ``clock``. With a ratio below 1 the
+    other items are compute bursts on ``burner``, the command of a program that takes them (`burn_bursts`).
+
+    Raises:
+        LoadError: The profile, the rate or the ratio makes no sense.
+    """
+    if profile not in PROFILES:
+        raise LoadError(f"no request profile is called {profile!r}", remedy=f"one of {', '.join(PROFILES)}")
+    if rate_per_second is not None and rate_per_second <= 0:
+        raise LoadError(f"a rate of {rate_per_second:g} requests per second is none", remedy="a rate above 0")
+    if not 0 <= inference_ratio <= 1:
+        raise LoadError(f"an inference_ratio of {inference_ratio:g} is no share", remedy="a number from 0 to 1")
+    if inference_ratio < 1 and not burner:
+        raise LoadError("compute bursts are asked for, and nothing burns them", remedy="inference_ratio = 1")
+    orders = InferenceOrders(
+        domains=tuple(
+            DomainOrders(base_url=domain.base_url, key=domain.key, model=domain.route.default or domain.route.fallback)
+            for domain in domains
+        ),
+        connect_seconds=timeouts.connect_seconds,
+        read_seconds=timeouts.read_seconds,
+        max_tokens=inference.max_tokens,
+        temperature=inference.temperature,
+        stream=inference.stream,
+        profile=profile,
+        concurrency=stress.concurrent_requests,
+        interval_seconds=stress.request_interval_seconds,
+        rate_per_second=rate_per_second,
+        most_in_flight=max(MOST_IN_FLIGHT, stress.concurrent_requests),
+        inference_ratio=inference_ratio,
+        burner=tuple(burner),
+        run=run.absolute() if run is not None else None,
+        clock=clock,
+        limit_seconds=limit_seconds + 1.0,
+        environ=dict(environ),
+    )
+    loop = (
+        f"closed loop of {stress.concurrent_requests}"
+        if rate_per_second is None
+        else f"open loop at {rate_per_second:g}/s"
+    )
+    kind = "" if profile == "chat" else f", {profile}"
+    share = "" if inference_ratio == 1 else f", {inference_ratio:.0%} requests"
+    return Work(
+        kind="inference",
+        tool=f"{loop}{kind}{share}",
+        command=own_program("pytest_thermal.load.inference"),
+        environ=own_environ(environ),
+        orders=orders.to_line(),
+        limit_seconds=limit_seconds,
+        grace_seconds=GRACE_SECONDS,
+        secrets=(*secrets, *(domain.key for domain in domains if domain.key is not None)),
+    )

@@ -1,0 +1,80 @@
+"""What the inference load is told on its standard input: one line of JSON, and commands after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import SecretStr
+
+from pytest_thermal.recording import RunClock
+
+Profile = Literal["chat", "long-context", "agent"]
+PROFILES: tuple[str, ...] = get_args(Profile)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainOrders:
+    """One way in."""
+
+    base_url: str
+    key: SecretStr | None
+    model: str | None
+    """None for the first that the gateway lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceOrders:
+    """Everything that the process needs; `to_line` holds the keys, `repr` does not."""
+
+    domains: tuple[DomainOrders, ...]
+    """Slots are dealt out to them in turn."""
+    connect_seconds: float
+    read_seconds: float
+    max_tokens: int
+    temperature: float
+    stream: bool
+    profile: str
+    concurrency: int
+    interval_seconds: float
+    rate_per_second: float | None
+    """Of the open loop; None for the closed one."""
+    most_in_flight: int
+    """In the open loop; what is due beyond that is counted and not issued."""
+    inference_ratio: float
+    """Share of requests among the work items; the rest are compute bursts."""
+    burner: tuple[str, ...]
+    """The command of the burner that takes bursts; empty where the ratio is 1."""
+    run: Path | None
+    clock: RunClock
+    limit_seconds: float
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """What the burner needs beside this process's environment."""
+
+    def to_line(self) -> str:
+        """For standard input, and for nothing else: the keys are in it."""
+        return json.dumps(asdict(self), default=_plain)
+
+    @classmethod
+    def from_line(cls, line: str) -> InferenceOrders:
+        """Read `to_line`."""
+        data = json.loads(line)
+        domains = tuple(
+            DomainOrders(**{**domain, "key": SecretStr(domain["key"]) if domain["key"] is not None else None})
+            for domain in data["domains"]
+        )
+        told = {
+            **data,
+            "domains": domains,
+            "run": Path(data["run"]) if data["run"] is not None else None,
+            "clock": RunClock(**data["clock"]),
+            "burner": tuple(data["burner"]),
+        }
+        return cls(**told)
+
+
+def _plain(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)

@@ -1,0 +1,111 @@
+"""Counts what the inference load does, and says it in one line."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_thermal.load.engine import CANCELLED, Answer
+
+WINDOW_SECONDS = 30.0
+_MOST_IN_WINDOW = 4096
+_MOST_KINDS = 8
+_KIND_CHARACTERS = 60
+
+
+class Tally:
+    """What was asked and what came of it."""
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.items_inference = 0
+        self.items_compute = 0
+        self.not_issued = 0
+        self.ok = 0
+        self.failed = 0
+        self.cancelled = 0
+        self._errors: Counter[str] = Counter()
+        self._prompt_tokens = 0
+        self._completion_tokens = 0
+        self._latency_sum = 0.0
+        self._window: deque[tuple[float, float, float | None, float | None]] = deque(maxlen=_MOST_IN_WINDOW)
+
+    @property
+    def mean_latency_seconds(self) -> float | None:
+        """Of all good answers so far; None before the first."""
+        return self._latency_sum / self.ok if self.ok else None
+
+    def took(self, answer: Answer, *, latency_seconds: float, ttft_seconds: float | None) -> None:
+        """Count a finished request."""
+        self._prompt_tokens += answer.prompt_tokens or 0
+        self._completion_tokens += answer.completion_tokens or 0
+        if answer.ok:
+            self.ok += 1
+            self._latency_sum += latency_seconds
+            self._window.append((time.monotonic(), latency_seconds, ttft_seconds, _between_tokens(answer)))
+            return
+        if answer.trouble == CANCELLED:
+            self.cancelled += 1
+        else:
+            self.failed += 1
+        self.trouble(answer.trouble)
+
+    def trouble(self, kind: str) -> None:
+        """Count something that went wrong, by its kind."""
+        kind = kind[:_KIND_CHARACTERS]
+        known = kind in self._errors or len(self._errors) < _MOST_KINDS
+        self._errors[kind if known else "other"] += 1
+
+    def status(self, *, concurrency: int) -> dict[str, Any]:
+        """For `LoadStatus`."""
+        since = time.monotonic() - WINDOW_SECONDS
+        while self._window and self._window[0][0] < since:
+            self._window.popleft()
+        latencies = [latency for _, latency, _, _ in self._window]
+        return {
+            "text": self._text(),
+            "requests": self.ok + self.failed + self.cancelled,
+            "ok": self.ok,
+            "failed": self.failed,
+            "cancelled": self.cancelled,
+            "not_issued": self.not_issued,
+            "in_flight": self.in_flight,
+            "concurrency": concurrency,
+            "errors": dict(self._errors.most_common()),
+            "prompt_tokens": self._prompt_tokens,
+            "completion_tokens": self._completion_tokens,
+            "latency_p50_seconds": quantile(latencies, 0.5),
+            "latency_p95_seconds": quantile(latencies, 0.95),
+            "ttft_p50_seconds": quantile([ttft for _, _, ttft, _ in self._window if ttft is not None], 0.5),
+            "itl_p50_seconds": quantile([gap for _, _, _, gap in self._window if gap is not None], 0.5),
+            "items_inference": self.items_inference,
+            "items_compute": self.items_compute,
+        }
+
+    def _text(self) -> str:
+        parts = [f"{self.in_flight} in flight", f"{self.ok:,} answered", f"{self.failed:,} failed"]
+        if self.not_issued:
+            parts.append(f"{self.not_issued:,} due and not issued")
+        items = self.items_inference + self.items_compute
+        if self.items_compute:
+            parts.append(f"{self.items_inference / items:.1%} of {items:,} items were requests")
+        failures = [(kind, count) for kind, count in self._errors.most_common(2) if kind != CANCELLED]
+        if failures:
+            parts.append(f"mostly: {failures[0][0]}")
+        return ", ".join(parts)
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """The value that a share of them do not exceed; None of nothing."""
+    if not values:
+        return None
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def _between_tokens(answer: Answer) -> float | None:
+    if answer.ttft_seconds is None or answer.last_token_seconds is None or (answer.completion_tokens or 0) < 2:
+        return None
+    return (answer.last_token_seconds - answer.ttft_seconds) / ((answer.completion_tokens or 0) - 1)
