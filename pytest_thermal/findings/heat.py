@@ -196,6 +196,10 @@ def settled(material: Material, subject: str) -> Verdict:
         return _not_loaded(material, series)
     need_belief(material, series)
     need_coverage(material, series, "steady")
+    unrest = _unrest(material, series)
+    if unrest:
+        likely, advice = fault_words(material, series, "", "")
+        return failed(f"{subject} was not at rest in steady: {unrest}", likely=likely, advice=advice, evidence=evidence)
     if judged.settled is not Answer.YES:
         raise OpenError(
             f"whether {subject} has settled is not known: {judged.reason}",
@@ -203,10 +207,6 @@ def settled(material: Material, subject: str) -> Verdict:
             advice="a longer --duration, or a shorter sample interval",
         )
     need_load(material, series.sensor.device)
-    unrest = _unrest(material, series)
-    if unrest:
-        likely, advice = fault_words(material, series, "", "")
-        return failed(f"{subject} was not at rest in steady: {unrest}", likely=likely, advice=advice, evidence=evidence)
     slope = need_value(judged.slope, f"the slope of {subject}")
     left = need_value(judged.remaining, f"what {subject} would still rise by")
     return passed(

@@ -40,7 +40,7 @@ class Limit:
     def text(self) -> str:
         """``40 °C (default)``."""
         unit = UNITS.get(self.unit, self.unit)
-        value = f"{self.value:.0%}" if self.unit == "ratio" else f"{self.value:g} {unit}".strip()
+        value = f"{100 * self.value:g} %" if self.unit == "ratio" else f"{self.value:g} {unit}".strip()
         return f"{value} ({self.origin})"
 
 

@@ -138,7 +138,10 @@ def fault_words(material: Material, series: Series, otherwise: str, advice: str)
     evidence = "; ".join(fault.evidence)
     if fault.kind is not None:
         return f"{fault.kind}: {evidence}", ADVICE[fault.kind]
-    return f"{' or '.join(map(str, fault.candidates))}: {evidence}", ADVICE[fault.candidates[0]]
+    said = f"one of these: {', '.join(map(str, fault.candidates))}: {evidence}"
+    if material.earlier is None:
+        return said, "compare with an earlier good run, which tells them apart: --against RUN"
+    return said, "; or ".join(ADVICE[candidate] for candidate in fault.candidates[:2])
 
 
 def why_missing(material: Material, series: Series, gap: Figure | None = None) -> str:

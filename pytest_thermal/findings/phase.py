@@ -17,7 +17,7 @@ CHECK = "phase"
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
 MOST_FAILED = 0.5
-"""Share of the requests of a phase that may fail: with more the load was none. Own criterion; below, throughput judges."""
+"""Share of a phase's requests that may fail: with more, the load was none. Own criterion."""
 
 
 def phase_finding(recording: Recording, name: str) -> Finding:
