@@ -22,6 +22,20 @@ _ANSWER_PATIENCE = 2.0
 """A whole answer may take so many times as long as the next bytes of it: a byte a second is no answer."""
 _ERROR_BODY_BYTES = 65536
 _STALE = (Fault.CLOSED, Fault.RESET)
+_IN_WORDS = {
+    Fault.RESOLVE: "name not resolved",
+    Fault.REFUSED: "connection refused",
+    Fault.UNREACHABLE: "host unreachable",
+    Fault.CONNECT_TIMEOUT: "no connection in time",
+    Fault.TLS: "no TLS",
+    Fault.RESET: "connection reset",
+    Fault.CLOSED: "closed without an answer",
+    Fault.CUT: "answer cut off",
+    Fault.SILENCE: "no answer in time",
+    Fault.SLOW: "answer too slow",
+    Fault.NOT_HTTP: "no HTTP",
+}
+"""Kinds of failure as they are counted, where the fault's own word says too little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +134,11 @@ class Connection:
         except asyncio.CancelledError:
             answer.trouble, answer.detail = CANCELLED, "the load was taken off"
         except asyncio.TimeoutError:
-            answer.trouble = Fault.SLOW.value
+            answer.trouble = _IN_WORDS[Fault.SLOW]
             answer.detail = f"not at its end after {self._total_seconds:g} s, though bytes kept coming"
         except Exception as error:  # noqa: BLE001 - whatever it is, it is recorded, and the load goes on
             fault, text = read_fault(error, began=answer.status is not None)
-            answer.trouble, answer.detail = fault.value, text
+            answer.trouble, answer.detail = _IN_WORDS.get(fault, fault.value), text
         if not answer.latency_seconds:
             answer.latency_seconds = time.monotonic() - answer.started_seconds
         return answer

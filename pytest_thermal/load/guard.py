@@ -110,7 +110,7 @@ class _Guard:
             os.close(self._life)  # the warden sees it
             status = self._end_of_warden()
         elif status < 0:
-            _say(self._tell, why="killed warden")
+            _say(self._tell, why="warden")
         _sweep(grace_seconds=0.0 if status < 0 else self._grace_seconds)
         return 128 - status if status < 0 else status
 
@@ -196,11 +196,12 @@ class _Warden:
         for descriptor in (0, 1, 2):
             os.dup2(quiet, descriptor)
         code = self._watch(process.pid, wakeup)
+        own_end = code is not None
         last = _sweep(grace_seconds=self._grace_seconds, watched=process.pid)
         if code is None and last is not None:
             code = os.waitstatus_to_exitcode(last)
         process.returncode = -signal.SIGKILL if code is None else code
-        _say(self._tell, exit=code, left=len(list(_descendants())))
+        _say(self._tell, exit=code, own_end=own_end, left=len(list(_descendants())))
         return 128 - process.returncode if process.returncode < 0 else process.returncode
 
     def _watch(self, process: int, wakeup: int) -> int | None:

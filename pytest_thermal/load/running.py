@@ -191,7 +191,8 @@ class RunningLoad:
             last_words = self._tail[-1] if self._tail else ""
         if status is not None:
             return status if alive else replace(status, alive=False, in_flight=0)
-        return LoadStatus(alive=alive, text=last_words or ("running" if alive else "ended"))
+        waiting = "starting" if self.work.kind == "inference" else "running"
+        return LoadStatus(alive=alive, text=last_words or (waiting if alive else "ended"))
 
     def phase(self, name: str) -> None:
         """Requests that start from now on belong to this phase. Nothing for what is no inference."""
@@ -288,10 +289,8 @@ class RunningLoad:
             return f"its time limit of {self.work.limit_seconds:g} s was reached{left}", True
         if why.startswith("SIG"):
             return f"its guard got {why}{left}", False
-        if why == "killed warden" or "exit" not in told:
-            return f"its guard was killed{left}", False
-        if code is None:
-            return f"its guard ended it ({why}){left}", False
+        if why or not told.get("own_end") or code is None:
+            return f"its guard was ended from outside{left}", False
         seconds = self.work.limit_seconds
         how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
         return f"it {how} before its {seconds:g} s were over{left}", False

@@ -1,0 +1,163 @@
+"""No load outlives what it is for, whoever is killed, and however it resists."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_thermal.load import guard, start
+from tests.load.helpers import arguments, marked, new_mark, shell, until, work
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """A mark of which no process is left after the test, however it ended."""
+    mark = new_mark()
+    yield mark
+    for process in marked(mark):
+        os.kill(process, signal.SIGKILL)
+
+
+def guards(mark: str) -> list[int]:
+    """The guard and its warden, in this order."""
+    return sorted(process for process in marked(mark) if "guard.py" in arguments(process))
+
+
+@pytest.mark.parametrize(
+    "number, group",
+    [
+        (signal.SIGKILL, False),
+        (signal.SIGTERM, False),
+        (signal.SIGHUP, False),
+        (signal.SIGINT, True),
+    ],
+    ids=["kill", "terminate", "hang up", "Ctrl-C"],
+)
+def test_nothing_is_left_when_the_parent_ends(number: signal.Signals, group: bool, mark: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("parent.py")), mark],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as parent:
+        assert parent.stdout is not None
+        assert int(parent.stdout.readline()) in marked(mark)
+        until(lambda: any("sleep 600" in arguments(process) for process in marked(mark)))
+        (os.killpg if group else os.kill)(parent.pid, number)
+        until(lambda: not marked(mark))
+        os.killpg(parent.pid, signal.SIGKILL)  # the child that held the lifeline open
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["guard", "warden"])
+def test_nothing_is_left_when_a_watcher_is_killed(which: int, mark: str) -> None:
+    load = start(shell("setsid sleep 600 & trap '' TERM; while :; do sleep 1; done", mark=mark))
+    until(lambda: any("sleep 600" in arguments(process) for process in marked(mark)))
+    os.kill(guards(mark)[which], signal.SIGKILL)
+    until(lambda: not marked(mark))
+    until(lambda: not load.alive)
+    ended = load.ended
+    assert ended is not None
+    assert ended.because == "its guard was ended from outside"
+    assert not ended.in_order
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("which", [0, 1], ids=["guard", "warden"])
+def test_a_signal_to_a_watcher_takes_the_load_off(which: int, number: signal.Signals, mark: str) -> None:
+    load = start(work("sleep", "600", mark=mark))
+    os.kill(guards(mark)[which], number)
+    until(lambda: not marked(mark))
+    until(lambda: not load.alive)
+    assert load.ended is not None
+    assert not load.ended.in_order
+    assert "its guard" in load.ended.because
+
+
+RESISTING = {
+    "ignores SIGTERM": "trap '' TERM; echo up; while :; do sleep 1; done",
+    "leaves its session": "setsid sh -c 'trap \"\" TERM; sleep 600' & echo up; sleep 600",
+    "puts itself into the background": "(setsid sh -c 'sleep 600' &); echo up",
+    "closes its input": "exec 0<&-; echo up; exec sleep 600",
+    "is stopped": "echo up; kill -STOP $$",
+    "has many children": "for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; echo up; wait",
+}
+
+
+@pytest.mark.parametrize("script", RESISTING.values(), ids=RESISTING.keys())
+def test_a_load_that_resists_is_taken_off(script: str, mark: str) -> None:
+    load = start(shell(script, mark=mark))
+    until(lambda: load.status().text == "up")
+    assert load.alive
+    ended = load.stop()
+    assert marked(mark) == []
+    assert ended.in_order
+    assert ended.because == "it was stopped"
+    assert not load.alive
+
+
+def test_what_went_into_the_background_and_ends_there_ends_the_load(mark: str) -> None:
+    load = start(shell("(setsid sh -c 'sleep 0.2' &); exit 0", mark=mark))
+    until(lambda: not load.alive)
+    assert load.ended is not None
+    assert load.ended.exit_code == 0
+
+
+def test_a_failure_ends_what_it_left_in_the_background(mark: str) -> None:
+    load = start(shell("(setsid sh -c 'sleep 600' &); exit 5", mark=mark))
+    until(lambda: not marked(mark))
+    until(lambda: not load.alive)
+    assert load.ended is not None
+    assert load.ended.exit_code == 5
+
+
+def test_the_limit_ends_it(mark: str) -> None:
+    load = start(work("sleep", "600", mark=mark, limit_seconds=0.3))
+    until(lambda: not load.alive)
+    assert load.ended is not None
+    assert load.ended.because == "its time limit of 0.3 s was reached"
+    assert load.ended.in_order
+    assert marked(mark) == []
+
+
+def test_the_command_is_the_first_that_memory_is_taken_from(mark: str) -> None:
+    with start(work("sleep", "600", mark=mark)) as load:
+        own = int(Path("/proc/self/oom_score_adj").read_text(encoding="ascii"))
+        assert int(Path(f"/proc/{load.process_id}/oom_score_adj").read_text(encoding="ascii")) > own
+
+
+def test_lines_are_handed_on_and_the_exit_code_is_the_commands() -> None:
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-I", "-S", guard.__file__, "--limit", "60", "--"),
+            *("sh", "-c", "read a; read b; echo $b $a; exit 7"),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"one\ntwo\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"two one\n"
+        assert process.wait() == 7
+
+
+def test_without_a_command_it_refuses() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", guard.__file__, "--limit", "60"], capture_output=True, check=False
+    )
+    assert done.returncode == 2
+    assert b"no command" in done.stderr
+
+
+def test_it_knows_only_the_standard_library(mark: str) -> None:
+    source = Path(guard.__file__).read_text(encoding="utf-8")
+    assert "pytest_thermal" not in source
+    with start(work("sleep", "600", mark=mark)):
+        assert all("-I -S" in arguments(process) for process in guards(mark))
