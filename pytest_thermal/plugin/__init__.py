@@ -7,8 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_thermal.plugin.fixtures_access import access, api, async_api, domain, pytest_generate_tests
+from pytest_thermal.plugin.fixtures_access import access, api, async_api, domain
 from pytest_thermal.plugin.fixtures_bench import bench
+from pytest_thermal.plugin.fixtures_thermal import (
+    device,
+    limits,
+    load,
+    phase,
+    recorder,
+    runs,
+    sensor,
+    sensors,
+    thermal,
+    thermal_run,
+)
 from pytest_thermal.plugin.hooks import (
     pytest_addhooks,
     pytest_addoption,
@@ -21,17 +33,24 @@ from pytest_thermal.plugin.hooks import (
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
+from pytest_thermal.plugin.parametrisation import pytest_generate_tests
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.session import Access
+    from pytest_thermal.plugin.thermal_run import JudgedRun as Thermal
 
 __all__ = [
     "Access",
+    "Thermal",
     "access",
     "api",
     "async_api",
     "bench",
+    "device",
     "domain",
+    "limits",
+    "load",
+    "phase",
     "pytest_addhooks",
     "pytest_addoption",
     "pytest_cmdline_main",
@@ -43,13 +62,23 @@ __all__ = [
     "pytest_runtest_makereport",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
+    "recorder",
+    "runs",
+    "sensor",
+    "sensors",
+    "thermal",
+    "thermal_run",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`Access`, the type of the fixture, when a suite asks for it."""
+    """`Access` and `Thermal`, the types of the fixtures, when a suite asks for them."""
     if name == "Access":
         from pytest_thermal.plugin.session import Access
 
         return Access
+    if name == "Thermal":
+        from pytest_thermal.plugin.thermal_run import JudgedRun
+
+        return JudgedRun
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

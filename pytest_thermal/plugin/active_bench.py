@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,10 @@ class ActiveBench:
         chosen_by: str,
         environ: Mapping[str, str],
         gateway: DemoGateway | None = None,
+        machine: Path | None = None,
         fault: str | None = None,
+        thermal_fault: str | None = None,
+        load_environ: Mapping[str, str] | None = None,
     ) -> None:
         from pytest_thermal.bench import Redactor
 
@@ -38,6 +42,11 @@ class ActiveBench:
         self.environ = environ
         self.fault = fault
         self.redactor: Redactor = Redactor(bench.secrets())
+        self.thermal_fault = thermal_fault
+        self.demo_machine = machine
+        """The folder through which the simulated machine knows what runs on it; None for a real bench."""
+        self.load_environ: Mapping[str, str] = load_environ or {}
+        """What loads find in their environment beside this process's own."""
         self._gateway = gateway
 
     def start(self) -> None:
@@ -46,9 +55,11 @@ class ActiveBench:
             self._gateway.start()
 
     def stop(self) -> None:
-        """Stop the demo gateway."""
+        """Stop the demo gateway, and leave nothing of the simulated machine."""
         if self._gateway is not None:
             self._gateway.stop()
+        if self.demo_machine is not None:
+            shutil.rmtree(self.demo_machine, ignore_errors=True)
 
     def header(self) -> list[str]:
         """What the header says of it: name, origin, way in, and what was corrected or overruled in its files."""
@@ -58,8 +69,9 @@ class ActiveBench:
         lines = [f"thermal: bench {bench.name} ({self.chosen_by})"]
         if bench.demo:
             lines[0] = f"thermal: DEMO bench, all simulated ({self.chosen_by})"
-            if self.fault:
-                lines.append(f"thermal: fault switched on: {self.fault}")
+            fault = self.fault or self.thermal_fault
+            if fault:
+                lines.append(f"thermal: fault switched on: {fault}")
         for domain in bench.domains[:8]:
             where = "embedded gateway" if bench.demo else domain.base_url
             lines.append(f"thermal: {domain.name}: {where}, key {describe_key(domain.key)} from {domain.key_origin}")
@@ -97,18 +109,18 @@ def _choose(config: pytest.Config) -> ActiveBench:
             "try: either alone; faults can be switched on in the demo bench only"
         )
     if demo or named == DEMO:
-        return _demo("--demo-fault" if fault else "--demo" if demo else "--bench demo", fault)
+        return _demo(config, "--demo-fault" if fault else "--demo" if demo else "--bench demo", fault)
     if named:
         return _from_folder(config, named, "--bench")
     variable = os.environ.get("THERMAL_BENCH", "").strip()
     if variable == DEMO:
-        return _demo("$THERMAL_BENCH", None)
+        return _demo(config, "$THERMAL_BENCH", None)
     if variable:
         return _from_folder(config, variable, "$THERMAL_BENCH")
     folder = config.invocation_params.dir / "config"
     if (folder / "settings.json").is_file():
-        return _load(folder, "./config")
-    return _demo("no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json", None)
+        return _load(config, folder, "./config")
+    return _demo(config, "no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json", None)
 
 
 def _from_folder(config: pytest.Config, named: str, by: str) -> ActiveBench:
@@ -117,42 +129,73 @@ def _from_folder(config: pytest.Config, named: str, by: str) -> ActiveBench:
     folder = config.invocation_params.dir / Path(named).expanduser()
     if not folder.exists() and Path(named).name == named:
         folder = find_template(named) or folder
-    return _load(folder, f"{by} {named}")
+    return _load(config, folder, f"{by} {named}")
 
 
-def _load(folder: Path, chosen_by: str) -> ActiveBench:
+def overrides(config: pytest.Config) -> dict[str, tuple[object, str]]:
+    """What the command line sets in the bench: dotted setting → value in our unit, and the option."""
+    return {
+        "stress.duration_seconds": (options.value(config, "duration"), "--duration"),
+        "stress.warmup_seconds": (options.value(config, "ramp"), "--ramp"),
+    }
+
+
+def _load(config: pytest.Config, folder: Path, chosen_by: str) -> ActiveBench:
     from pytest_thermal.bench import BenchError, load_bench
 
     environ = dict(os.environ)
     try:
-        bench = load_bench(folder, environ=environ)
+        bench = load_bench(folder, environ=environ, overrides=overrides(config))
     except BenchError as error:
         raise pytest.UsageError(f"{error}\n(bench chosen by {chosen_by})") from None
     return ActiveBench(bench, chosen_by=chosen_by, environ=environ)
 
 
-def _demo(chosen_by: str, fault: str | None) -> ActiveBench:
+def _demo(config: pytest.Config, chosen_by: str, fault: str | None) -> ActiveBench:
     from pytest_thermal.bench import BenchError, find_template, load_bench
     from pytest_thermal.demo import DemoError, DemoGateway
+    from pytest_thermal.demo.state import make_folder
+    from pytest_thermal.demo.thermal_faults import THERMAL_FAULTS
 
     folder = find_template(DEMO)
     if folder is None:
         raise pytest.UsageError("the demo bench's files are missing from this installation\ntry: install it again")
+    thermal_fault = fault if fault in THERMAL_FAULTS else None
+    machine = make_folder()
     try:
-        gateway = DemoGateway(fault=fault)
+        gateway = DemoGateway(fault=None if thermal_fault else fault, state_folder=machine)
     except (ValueError, DemoError) as error:
-        raise pytest.UsageError(f"--demo-fault: {error}") from None
+        shutil.rmtree(machine, ignore_errors=True)
+        more = "\n".join(f"  {name}: {text}" for name, text in THERMAL_FAULTS.items())
+        raise pytest.UsageError(f"--demo-fault: {error}\nof the simulated machine:\n{more}") from None
     # The gateway is on loopback: a proxy in the environment would only carry its requests away.
     environ = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
     environ |= {"THERMAL_DEMO_URL": gateway.url, "THERMAL_DEMO_KEY": gateway.key or "none"}
     if gateway.ca_file is not None:
         environ["SSL_CERT_FILE"] = str(gateway.ca_file)
     try:
-        bench = load_bench(folder, environ=environ, demo=True)
+        bench = load_bench(folder, environ=environ, overrides=overrides(config), demo=True)
         if not gateway.key:
             bare = [domain.model_copy(update={"key": None, "key_origin": "none"}) for domain in bench.domains]
             bench = bench.model_copy(update={"domains": tuple(bare)})
     except BenchError as error:
         gateway.stop()
+        shutil.rmtree(machine, ignore_errors=True)
         raise pytest.UsageError(str(error)) from None
-    return ActiveBench(bench, chosen_by=chosen_by, environ=environ, gateway=gateway, fault=fault)
+    return ActiveBench(
+        bench,
+        chosen_by=chosen_by,
+        environ=environ,
+        gateway=gateway,
+        machine=machine,
+        fault=None if thermal_fault else fault,
+        thermal_fault=thermal_fault,
+        load_environ=_load_environ(environ, machine),
+    )
+
+
+def _load_environ(environ: Mapping[str, str], machine: Path) -> dict[str, str]:
+    found = {"PYTEST_THERMAL_DEMO": str(machine), "NO_PROXY": "*", "no_proxy": "*"}
+    if "SSL_CERT_FILE" in environ:
+        found["SSL_CERT_FILE"] = environ["SSL_CERT_FILE"]
+    return found

@@ -8,25 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_thermal.plugin.active_bench import active_bench
-from pytest_thermal.plugin.keys import BENCH_ERROR
 
 if TYPE_CHECKING:
     import httpx
 
     from pytest_thermal.bench import Bench, Domain
     from pytest_thermal.plugin.session import Access
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run whatever uses `domain` (and so `access`, `api`, `async_api`) once for each domain of the bench."""
-    if "domain" not in metafunc.fixturenames:
-        return
-    try:
-        names = [domain.name for domain in active_bench(metafunc.config).bench.domains]
-    except pytest.UsageError as error:
-        metafunc.config.stash.setdefault(BENCH_ERROR, str(error))
-        names = ["no-bench"]
-    metafunc.parametrize("domain", names, ids=names, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,17 @@ import pytest
 
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench, is_explicit
-from pytest_thermal.plugin.keys import ACCESS, ACTIVE_BENCH, BENCH_ERROR, ENDINGS, FINDINGS, TAKEN_OPTIONS
+from pytest_thermal.plugin.keys import (
+    ACCESS,
+    ACTIVE_BENCH,
+    BENCH_ERROR,
+    ENDINGS,
+    FINDINGS,
+    TAKEN_OPTIONS,
+    THERMAL,
+    THERMAL_ENDINGS,
+)
+from pytest_thermal.plugin.live_view import keep_terminal
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -44,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, text in options.MARKERS:
         config.addinivalue_line("markers", f"{name}: {text}")
     config.stash[ENDINGS] = []
+    config.stash[THERMAL_ENDINGS] = []
+    keep_terminal(config)
     if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
         from pytest_thermal.plugin.xdist import XdistBridge
 
@@ -90,6 +102,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "access" in getattr(item, "fixturenames", ()) and item.get_closest_marker("access") is None:
             item.add_marker("access")
+    if any("thermal_run" in getattr(item, "fixturenames", ()) for item in items):
+        from pytest_thermal.plugin.thermal_items import prepare
+
+        prepare(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -98,7 +114,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show findings as messages."""
     report = yield
-    if item.stash.get(FINDINGS, None):
+    if call.excinfo is not None and (item.stash.get(FINDINGS, None) or item.get_closest_marker("thermal") is not None):
         from pytest_thermal.plugin.outcomes import shape_report
 
         shape_report(item, call, report)
@@ -106,26 +122,39 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Collect what this process has to tell; a worker sends it to the controller."""
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Take the load off, and collect what this process has to tell; a worker sends it to the controller."""
     config = session.config
-    access = config.stash.get(ACCESS, None)
-    if access is None:
-        return
     worker = getattr(config, "workerinput", None)
-    ending = access.ending("" if worker is None else str(worker.get("workerid", "")))
+    node = "" if worker is None else str(worker.get("workerid", ""))
+    told: dict[str, Any] = {}
+    thermal = config.stash.get(THERMAL, None)
+    if thermal is not None:
+        thermal.conclude(interrupted=exitstatus == pytest.ExitCode.INTERRUPTED or exitstatus > 128)
+        thermal_ending = thermal.ending(node)
+        if thermal_ending is not None:
+            told["thermal_run"] = thermal_ending
+    access = config.stash.get(ACCESS, None)
+    if access is not None:
+        told["thermal"] = access.ending(node)
     if worker is None:
-        config.stash[ENDINGS].append(ending)
+        config.stash[ENDINGS] += [told["thermal"]] if "thermal" in told else []
+        config.stash[THERMAL_ENDINGS] += [told["thermal_run"]] if "thermal_run" in told else []
     else:
         from dataclasses import asdict
 
-        config.workeroutput["thermal"] = asdict(ending)  # type: ignore[attr-defined]
+        config.workeroutput.update({name: asdict(ending) for name, ending in told.items()})  # type: ignore[attr-defined]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The access run at a glance."""
+    """The access run and the thermal run at a glance."""
     endings = config.stash.get(ENDINGS, [])
-    if endings:
+    if any(ending.findings for ending in endings):
         from pytest_thermal.plugin.summary import write_summary
 
         write_summary(terminalreporter, endings)
+    thermal = config.stash.get(THERMAL_ENDINGS, [])
+    if thermal:
+        from pytest_thermal.plugin.thermal_summary import write_thermal_summary
+
+        write_thermal_summary(terminalreporter, thermal)

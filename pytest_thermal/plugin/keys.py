@@ -8,8 +8,10 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
+    from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.active_bench import ActiveBench
     from pytest_thermal.plugin.session import AccessSession, Ending
+    from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession
 
 TAKEN_OPTIONS: pytest.StashKey[list[str]] = pytest.StashKey()
 """Short option names that another plugin owns."""
@@ -28,3 +30,15 @@ ENDINGS: pytest.StashKey[list[Ending]] = pytest.StashKey()
 
 FINDINGS: pytest.StashKey[list[Finding]] = pytest.StashKey()
 """The findings that one test item asked for."""
+
+THERMAL: pytest.StashKey[ThermalSession] = pytest.StashKey()
+"""The thermal run of this process."""
+
+THERMAL_ENDINGS: pytest.StashKey[list[ThermalEnding]] = pytest.StashKey()
+"""What each process that made or judged a thermal run has to tell at its end."""
+
+TERMINAL: pytest.StashKey[int] = pytest.StashKey()
+"""A descriptor of standard error that pytest's capture does not redirect; there only where a live view may be shown."""
+
+SENSORS: pytest.StashKey[tuple[Sensor, ...]] = pytest.StashKey()
+"""What the bench measures, once it was looked for."""

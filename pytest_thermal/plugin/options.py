@@ -21,6 +21,27 @@ def _count(text: str) -> int:
     return number
 
 
+def _duration(text: str) -> float:
+    """Seconds of a duration: `90`, `90s`, `60m`, `1h`."""
+    from pytest_thermal.bench import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: seconds as a number, or 90s, 60m, 1h") from None
+
+
+def _rate(text: str) -> float:
+    """Requests per second, above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate of requests per second above 0")
+    return number
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One option: ``--NAME`` and ``--thermal-NAME``; with ``ini`` also the ini key ``thermal_NAME``."""
@@ -94,11 +115,76 @@ OPTIONS: tuple[Option, ...] = (
         ini=True,
         help="Latency test of the interconnect, run without a shell (ib_write_lat, nccl-tests, hccl_test …).",
     ),
+    Option(
+        name="duration",
+        metavar="TIME",
+        read=_duration,
+        help="Length of the steady phase: seconds, or 90s, 60m, 1h (default: the bench file's, else 1h).",
+    ),
+    Option(name="baseline", metavar="TIME", read=_duration, help="Length of the cold baseline (default 5m)."),
+    Option(
+        name="ramp",
+        metavar="TIME",
+        read=_duration,
+        help="From the load's start until steady (default: the bench file's warm-up, else 2m).",
+    ),
+    Option(name="cooldown", metavar="TIME", read=_duration, help="Length of the cooldown (default 10m)."),
+    Option(name="limit-phase", help="Add the limit phase: the accelerators' burn on top of inference."),
+    Option(
+        name="accelerator-cmd",
+        metavar="CMD",
+        ini=True,
+        help="What burns the accelerators, run without a shell (else gpu_burn, else torch where they are installed).",
+    ),
+    Option(
+        name="load-profile",
+        choices=("chat", "long-context", "agent"),
+        ini=True,
+        help="What inference requests look like: short chats, prompts of thousands of tokens, or several turns with"
+        " tool results (default chat).",
+    ),
+    Option(
+        name="request-rate",
+        metavar="N",
+        read=_rate,
+        ini=True,
+        help="Inference requests per second at fixed times, whether or not earlier ones were answered; else"
+        " concurrent_requests of the bench file, each after the answer to its last.",
+    ),
+    Option(
+        name="find-concurrency",
+        help="Search for the number of concurrent requests that loads the accelerators in full (from 8, +4), print"
+        " it, and stop.",
+    ),
+    Option(
+        name="runs",
+        metavar="DIR",
+        ini=True,
+        help="The archive: a folder of run directories (default reports/runs).",
+    ),
+    Option(
+        name="replay",
+        metavar="PATH",
+        help="Judge a run directory, or a CSV from elsewhere, again: no load, no waiting.",
+    ),
+    Option(
+        name="against",
+        metavar="RUN|latest|none",
+        ini=True,
+        help="The earlier run that drift is judged against (default latest: the newest comparable one of this bench).",
+    ),
+    Option(
+        name="settling",
+        metavar="STANDARD",
+        ini=True,
+        help="Whose rate counts as settled (a wrong STANDARD lists them all; default 1 K in 5 min).",
+    ),
     Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
 )
 
 MARKERS: tuple[tuple[str, str], ...] = (
     ("access", "access check of a gateway; kept on one xdist worker with the others of its run"),
+    ("thermal", "part of a thermal run, which loads the machine; run only where it is asked for (-m thermal)"),
     ("critical", "blocks the pre-production gate when it does not pass"),
     ("advisory", "never fails: what it finds is told as an expected failure"),
 )
@@ -139,6 +225,8 @@ def value(config: pytest.Config, name: str) -> Any:
     text = config.getini(option.dest)
     if text in (None, ""):
         return None
+    if option.choices and text not in option.choices:
+        raise pytest.UsageError(f"ini key {option.dest}: {text!r} is none of {', '.join(option.choices)}")
     try:
         return option.read(str(text))
     except argparse.ArgumentTypeError as error:

@@ -18,6 +18,10 @@ class Inconclusive(Exception):  # noqa: N818 - the word of the design; Allure sh
     """A check could not be measured: never a pass."""
 
 
+BROKEN = frozenset({"ExperimentBrokenError", "BenchBusyError"})
+"""By name: their room is imported by whoever raises them."""
+
+
 class AccessWarning(UserWarning):
     """Something a reader should know although it fails nothing."""
 
@@ -51,7 +55,7 @@ def shape_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.T
         return
     error = call.excinfo.value
     longrepr = report.longrepr
-    if isinstance(error, FindingFailed | Inconclusive):
+    if isinstance(error, FindingFailed | Inconclusive) or type(error).__name__ in BROKEN:
         _keep_message(longrepr, str(error), item)
     elif isinstance(error, pytest.skip.Exception) and isinstance(longrepr, tuple) and len(longrepr) == 3:
         path, line, _ = item.location

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_thermal.plugin import options
-from pytest_thermal.plugin.active_bench import active_bench
-
-if TYPE_CHECKING:
-    from pytest_thermal.sensors import SourceSpec
+from pytest_thermal.plugin.active_bench import active_bench, is_explicit
+from pytest_thermal.plugin.sources import bench_sources
 
 
 def list_sensors(config: pytest.Config) -> str:
@@ -22,25 +18,16 @@ def list_sensors(config: pytest.Config) -> str:
     from pytest_thermal.sensors import SpecError, discover
     from pytest_thermal.sensors.listing import as_json, table
 
+    active = active_bench(config)
+    # Where nobody asked for the demo bench, a person wants to know what this machine has.
+    simulated = active.bench.demo and is_explicit(config)
+    active.start()
     try:
-        found = discover(sources(config))
+        found = discover(bench_sources(config, simulated=simulated))
     except SpecError as error:
         raise pytest.UsageError(str(error)) from None
     if options.value(config, "sensors") == "json":
         return as_json(found)
-    active = active_bench(config)
-    # The demo bench simulates a gateway; what is listed is real.
-    head = [f"thermal: sensors of this machine ({active.chosen_by})"] if active.bench.demo else active.header()
+    own = active.bench.demo and not simulated
+    head = [f"thermal: sensors of this machine ({active.chosen_by})"] if own else active.header()
     return "\n".join([*head, "", table(found)])
-
-
-def sources(config: pytest.Config) -> list[SourceSpec]:
-    """The sources of the bench: those that come with us, then those of third parties."""
-    from pytest_thermal.sensors.specs import bench_specs
-
-    bench = active_bench(config).bench
-    sysfs = options.value(config, "sysfs") or "/sys"
-    found = list(bench_specs(bench.monitor, sysfs=sysfs))
-    for more in config.hook.pytest_thermal_sources(config=config, bench=bench):
-        found += more or ()
-    return found

@@ -21,8 +21,10 @@ from xdist.scheduler import (
     WorkStealingScheduling,
 )
 
-from pytest_thermal.plugin.keys import ENDINGS
+from pytest_thermal.plugin.keys import ENDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.live_view import WorkerLines
 from pytest_thermal.plugin.session import Ending
+from pytest_thermal.plugin.thermal_session import STOP_FILE
 
 STOCK: dict[str, Any] = {
     "load": LoadScheduling,
@@ -32,7 +34,7 @@ STOCK: dict[str, Any] = {
     "worksteal": WorkStealingScheduling,
 }
 ONE_BENCH = "thermal"
-KEPT_FIXTURES = frozenset({"access", "api", "async_api", "domain"})
+KEPT_FIXTURES = frozenset({"access", "api", "async_api", "domain", "thermal_run", "load", "recorder", "sensors"})
 
 
 class XdistBridge:
@@ -41,6 +43,7 @@ class XdistBridge:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._folder: Path | None = None
+        self._failed = 0
 
     # --- controller ---
 
@@ -60,15 +63,30 @@ class XdistBridge:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker had to tell; a crashed one tells nothing."""
-        told = getattr(node, "workeroutput", None)
-        if told and told.get("thermal"):
+        told = getattr(node, "workeroutput", None) or {}
+        if told.get("thermal"):
             self._config.stash[ENDINGS].append(Ending(**told["thermal"]))
+        if told.get("thermal_run"):
+            from pytest_thermal.plugin.thermal_session import ThermalEnding
+
+            self._config.stash[THERMAL_ENDINGS].append(ThermalEnding(**told["thermal_run"]))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """With ``-x`` a thermal run on another worker must not go on for its hour."""
+        limit = self._config.getoption("maxfail", 0)
+        self._failed += report.failed
+        if limit and self._failed >= limit and not hasattr(self._config, "workerinput"):
+            (self._meeting_place() / STOP_FILE).touch()
 
     def _meeting_place(self) -> Path:
         """A folder where workers leave the ids of their bench tests; xdist offers no way to send them."""
         if self._folder is None:
             self._folder = folder = Path(tempfile.mkdtemp(prefix="pytest-thermal-"))
             self._config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+            lines = WorkerLines(self._config, folder)
+            lines.start()
+            self._config.add_cleanup(lines.stop)
         return self._folder
 
     # --- worker ---

@@ -1,0 +1,239 @@
+"""A thermal run that is made now, on the bench."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_thermal.plugin import options
+from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
+from pytest_thermal.plugin.sources import bench_sources
+from pytest_thermal.plugin.thermal_session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
+
+if TYPE_CHECKING:
+    from pytest_thermal.experiment import Experiment, LoadPlan, Notice, Plan, Progress
+    from pytest_thermal.load import Work
+    from pytest_thermal.model.readings import Sensor
+    from pytest_thermal.plugin.live_view import LiveView
+    from pytest_thermal.recording import Recording, RunClock
+
+
+class LiveSession(ThermalSession):
+    """A run that is made now."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._active = active_bench(config)
+        super().__init__(config, demo=self._active.bench.demo)
+        self.plan = _plan(config, self._active)
+        self._experiment: Experiment | None = None
+        self._view: LiveView | None = None
+        self._closed = False
+
+    @property
+    def phases(self) -> Sequence[str]:
+        """Of its plan."""
+        return self.plan.names
+
+    @property
+    def sensors(self) -> Sequence[Sensor]:
+        """What was discovered."""
+        from pytest_thermal.plugin.shared_discovery import discovered
+
+        return discovered(self.config)
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory, once there is one."""
+        return self._experiment.run if self._experiment is not None else None
+
+    @property
+    def inference(self) -> bool:
+        """By the bench's mode."""
+        return self._active.bench.stress.mode in ("inference", "mixed")
+
+    def state(self) -> object:
+        """Which phases are done."""
+        return None if self._experiment is None else (self._experiment.done, self._experiment.finished)
+
+    def ensure(self, phase: str) -> None:
+        """Go through the phases up to this one.
+
+        Raises:
+            ExperimentBrokenError: the bench could not be brought there.
+        """
+        self.experiment().ensure(phase)
+
+    def broken(self) -> str:
+        """What ended the experiment."""
+        error = self._experiment.broken if self._experiment is not None else None
+        return "" if error is None else str(error)
+
+    def recording(self) -> Recording:
+        """Read from the run directory."""
+        from pytest_thermal.recording import read_run
+
+        run = self.experiment().run
+        if run is None:
+            raise self.experiment().broken or RuntimeError("no phase was gone through")
+        return read_run(run)
+
+    def experiment(self) -> Experiment:
+        """The experiment, made when first asked for."""
+        if self._experiment is None:
+            from pytest_thermal.experiment import Experiment, lock_folder
+            from pytest_thermal.plugin.live_view import live_view
+            from pytest_thermal.plugin.termination import end_on_signals
+
+            self._active.start()
+            self._view = live_view(self.config)
+            self._experiment = Experiment(
+                bench=self._active.bench,
+                plan=self.plan,
+                sources=bench_sources(self.config),
+                loads=_load_plan(self.config, self._active),
+                archive=archive(self.config),
+                environ=self._active.environ,
+                locks=lock_folder(os.environ),
+                tell=self._told,
+                preflight=self._preflight if self.inference else None,
+                facts=_metadata(self.config),
+            )
+            self.config.add_cleanup(end_on_signals())
+        return self._experiment
+
+    def close(self, because: str = "done") -> None:
+        """Take the load off and end the recording."""
+        if self._experiment is None or self._closed:
+            return
+        self._closed = True
+        self._experiment.close(because)
+        if self._view is not None:
+            self._view.close()
+
+    def conclude(self, *, interrupted: bool) -> None:
+        """End the run and write its summary; after an interrupt there is no time to judge."""
+        from pytest_thermal.recording import RecordingError, write_summary
+
+        self.close("interrupted" if interrupted else "done")
+        run = self.path
+        if run is None or interrupted:
+            return
+        try:
+            write_summary(run, self.judgement().summary())
+        except RecordingError as error:
+            self.config.issue_config_time_warning(pytest.PytestWarning(f"thermal: {error}"), stacklevel=2)
+
+    def ending(self, node: str) -> ThermalEnding | None:
+        """What to tell of this run."""
+        if self._experiment is None:
+            return None
+        return ending_of(self, node, self._active.header())
+
+    def _told(self, news: Progress | Notice) -> None:
+        """From the experiment: show it, and see whether another xdist worker's failure ends the session."""
+        if self._view is not None:
+            self._view.tell(news)
+        folder = getattr(self.config, "workerinput", {}).get("thermal_folder")
+        if folder is not None and self._experiment is not None and (Path(folder) / STOP_FILE).exists():
+            self._experiment.stop()
+
+    def _preflight(self) -> None:
+        """The way in must be good before an hour is spent on it."""
+        from pytest_thermal.experiment import ExperimentBrokenError
+        from pytest_thermal.model import Outcome
+        from pytest_thermal.plugin.session import access_session
+
+        access = access_session(self.config)
+        for domain in self._active.bench.domains:
+            for check in ("http", "key", "models", "chat"):
+                found = access.finding(domain.name, check)
+                if found.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+                    raise ExperimentBrokenError(
+                        f"the way in to {domain.name} is not good: {found.layer}: {found.seen}",
+                        likely=found.likely,
+                        remedy=found.advice or "pytest suites/supernode",
+                        phase="preflight",
+                    )
+
+
+def _plan(config: pytest.Config, active: ActiveBench) -> Plan:
+    from pytest_thermal.experiment import PlanError, plan_for
+
+    given = {
+        name: (seconds, f"command line --{name}")
+        for name in ("baseline", "cooldown")
+        if (seconds := options.value(config, name)) is not None
+    }
+    try:
+        return plan_for(active.bench, given, with_limit=bool(options.value(config, "limit-phase")))
+    except PlanError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _load_plan(config: pytest.Config, active: ActiveBench) -> LoadPlan:
+    from pytest_thermal.experiment import LoadPlan
+    from pytest_thermal.load import plan_works
+
+    command = options.value(config, "accelerator-cmd")
+    if command is not None:
+        try:
+            shlex.split(command)
+        except ValueError as error:
+            raise pytest.UsageError(f"--accelerator-cmd {command}: {error}\ntry: close its quotes") from None
+    profile = options.value(config, "load-profile") or "chat"
+    rate = options.value(config, "request-rate")
+    bench = active.bench
+
+    def works(run: Path, clock: RunClock, limit_seconds: float) -> tuple[Sequence[Work], Sequence[str]]:
+        found, notes = plan_works(
+            bench,
+            run=run,
+            clock=clock,
+            limit_seconds=limit_seconds,
+            environ=active.load_environ,
+            accelerator_command=command,
+            profile=profile,
+            rate=rate,
+        )
+        for more in config.hook.pytest_thermal_loads(config=config, bench=bench, limit_seconds=limit_seconds):
+            found += more or ()
+        return found, notes
+
+    def limit_works(_run: Path, _clock: RunClock, limit_seconds: float) -> tuple[Sequence[Work], Sequence[str]]:
+        from pytest_thermal.load import burn_works
+
+        found, why_not = burn_works(
+            bench, limit_seconds=limit_seconds, environ=active.load_environ, accelerator_command=command
+        )
+        return found, [why_not] if why_not else []
+
+    stress = bench.stress
+    facts: Mapping[str, Any] = {
+        "mode": stress.mode,
+        "cpu_workers": stress.cpu_workers,
+        "gpu_workers": stress.gpu_workers,
+        "concurrent_requests": stress.concurrent_requests if rate is None else None,
+        "request_interval_seconds": stress.request_interval_seconds if rate is None else None,
+        "requests_per_second": rate,
+        "inference_ratio": stress.inference_ratio if stress.mode == "mixed" else None,
+        "profile": profile,
+        "max_tokens": bench.inference.max_tokens,
+        "stream": bench.inference.stream,
+        "accelerator_command": command,
+    }
+    return LoadPlan(works=works, limit_works=limit_works, facts=facts)
+
+
+def _metadata(config: pytest.Config) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    config.hook.pytest_thermal_metadata(config=config, metadata=metadata)
+    return {
+        "metadata": {
+            name: value if isinstance(value, (int, float, bool)) else str(value) for name, value in metadata.items()
+        }
+    }

@@ -1,0 +1,207 @@
+"""What a person sees while a thermal run goes on: one live line in a terminal, else plain lines now and then.
+
+Standard error as it was before pytest captured it; an xdist worker, which has no terminal, leaves its lines in a file
+that the controller shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_thermal.plugin.keys import TERMINAL
+
+if TYPE_CHECKING:
+    from pytest_thermal.experiment import Notice, Progress
+
+PLAIN_SECONDS = 30.0
+"""Between two plain lines."""
+LIVE_SECONDS = 0.5
+PROGRESS_FILE = "progress-{worker}.log"
+_CLEAR = "\r\x1b[K"
+
+
+def keep_terminal(config: pytest.Config) -> None:
+    """Keep a way to the terminal that capturing does not close. Call it while nothing is captured."""
+    if hasattr(config, "workerinput"):
+        return
+    try:
+        descriptor = os.dup(sys.__stderr__.fileno()) if sys.__stderr__ is not None else -1
+    except (OSError, ValueError):
+        return  # no standard error, as under pythonw or a closed one
+    if descriptor >= 0:
+        config.stash[TERMINAL] = descriptor
+        config.add_cleanup(lambda: os.close(descriptor))
+
+
+def live_view(config: pytest.Config) -> LiveView:
+    """The view that fits where this process runs."""
+    worker = getattr(config, "workerinput", None)
+    quiet = config.get_verbosity() < 0
+    if worker is not None:
+        folder = worker.get("thermal_folder")
+        path = Path(folder) / PROGRESS_FILE.format(worker=worker["workerid"]) if folder else None
+        return LiveView(FileOutput(path), live=False, quiet=quiet)
+    descriptor = config.stash.get(TERMINAL, None)
+    output = DescriptorOutput(descriptor)
+    live = descriptor is not None and os.isatty(descriptor) and not os.environ.get("CI")
+    return LiveView(output, live=live, quiet=quiet)
+
+
+class DescriptorOutput:
+    """Writes to a descriptor; one that is gone takes nothing, and that is no fault of the run."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+        self._encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> None:
+        """Write it at once."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._descriptor, text.encode(self._encoding, "replace"))
+
+
+class FileOutput:
+    """Adds to a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def write(self, text: str) -> None:
+        """Write it at once."""
+        if self._path is not None:
+            with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+                file.write(text)
+
+
+class LiveView:
+    """Shows progress and notices. Called from one thread of the experiment and from the main one."""
+
+    def __init__(self, output: DescriptorOutput | FileOutput, *, live: bool, quiet: bool) -> None:
+        self._output = output
+        self._live = live
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._shown = False
+        self._last_seconds = 0.0
+        self._begun = False
+
+    def tell(self, news: Progress | Notice) -> None:
+        """Show it, if it is time."""
+        from pytest_thermal.experiment import Notice
+
+        with self._lock:
+            if isinstance(news, Notice):
+                self._notice(news)
+            else:
+                self._progress(news)
+
+    def pause(self) -> None:
+        """Leave the terminal to pytest."""
+        with self._lock:
+            self._clear()
+
+    def close(self) -> None:
+        """No more is shown."""
+        self.pause()
+
+    def _notice(self, notice: Notice) -> None:
+        if self._quiet and notice.kind == "phase":
+            return
+        lead = {"warning": "warning: ", "critical": "CRITICAL: "}.get(notice.kind, "")
+        self._begin()
+        self._clear()
+        self._output.write(f"thermal: {lead}{notice.text}\n")
+        self._last_seconds = 0.0 if self._live else time.monotonic()
+
+    def _progress(self, progress: Progress) -> None:
+        now_seconds = time.monotonic()
+        if self._quiet or now_seconds - self._last_seconds < (LIVE_SECONDS if self._live else PLAIN_SECONDS):
+            return
+        self._last_seconds = now_seconds
+        self._begin()
+        line = progress_line(progress)
+        if self._live:
+            columns = shutil.get_terminal_size().columns - 1
+            self._output.write(_CLEAR + (line if len(line) <= columns else line[: columns - 1] + "…"))
+            self._shown = True
+        else:
+            self._output.write(f"thermal: {line}\n")
+
+    def _begin(self) -> None:
+        """Pytest stands in the middle of a line of its own."""
+        if not self._begun:
+            self._begun = True
+            self._output.write("\n")
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._shown = False
+            self._output.write(_CLEAR)
+
+
+def progress_line(progress: Progress) -> str:
+    """One line: phase, time left, hottest sensors, requests, warnings; what matters most stands first."""
+    parts = [
+        f"{progress.phase} {clock_time(progress.phase_left_seconds)} left, run {clock_time(progress.left_seconds)}"
+    ]
+    for hot in progress.hottest[:2]:
+        name = hot.sensor.removesuffix(".temperature_celsius")
+        since = "" if hot.since_baseline_celsius is None else f" ({hot.since_baseline_celsius:+.0f})"
+        parts.append(f"{name} {hot.celsius:.0f} °C{since}")
+    if progress.load:
+        parts.append(progress.load)
+    if progress.requests or progress.in_flight:
+        failed = f", {progress.failed:,} failed" if progress.failed else ""
+        parts.append(f"{progress.requests:,} requests{failed}")
+    if progress.warnings:
+        parts.append(f"{progress.warnings} warning{'s' if progress.warnings > 1 else ''}")
+    return " | ".join(parts)
+
+
+def clock_time(seconds: float) -> str:
+    """``1:02:03`` or ``02:03``."""
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes:02}:{left:02}"
+
+
+class WorkerLines(threading.Thread):
+    """On the controller: shows what workers left in their files."""
+
+    def __init__(self, config: pytest.Config, folder: Path) -> None:
+        super().__init__(name="thermal-lines", daemon=True)
+        self._output = DescriptorOutput(config.stash.get(TERMINAL, None))
+        self._folder = folder
+        self._ended = threading.Event()
+        self._read: dict[Path, int] = {}
+
+    def run(self) -> None:
+        """Look once a second."""
+        while not self._ended.wait(1.0):
+            self.show()
+
+    def show(self) -> None:
+        """Show what is new."""
+        for path in sorted(self._folder.glob(PROGRESS_FILE.format(worker="*"))):
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                text = file.read()
+                self._read[path] = file.tell()
+                self._output.write(text.decode("utf-8", "replace"))
+
+    def stop(self) -> None:
+        """Show the rest and end."""
+        self._ended.set()
+        self.join(2.0)
+        self.show()

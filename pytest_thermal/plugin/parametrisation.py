@@ -1,0 +1,69 @@
+"""Which tests there are: access checks once a domain, thermal checks once a phase, sensor or device of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.keys import BENCH_ERROR
+from pytest_thermal.plugin.thermal_asked import NOT_ASKED, is_asked
+
+if TYPE_CHECKING:
+    from pytest_thermal.plugin.thermal_session import ThermalSession
+
+THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
+SUBJECTS = ("phase", "sensor", "device")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrise what uses our parameters."""
+    if "domain" in metafunc.fixturenames:
+        _once_a_domain(metafunc)
+    if THERMAL_FIXTURES & set(metafunc.fixturenames):
+        for name in SUBJECTS:
+            if name in metafunc.fixturenames:
+                _once_a_subject(metafunc, name)
+
+
+def _once_a_domain(metafunc: pytest.Metafunc) -> None:
+    try:
+        names = [domain.name for domain in active_bench(metafunc.config).bench.domains]
+    except pytest.UsageError as error:
+        metafunc.config.stash.setdefault(BENCH_ERROR, str(error))
+        names = ["no-bench"]
+    metafunc.parametrize("domain", names, ids=names, indirect=True, scope="session")
+
+
+def _once_a_subject(metafunc: pytest.Metafunc, name: str) -> None:
+    config = metafunc.config
+    check = metafunc.function.__name__.removeprefix("test_")
+    if not is_asked(config, metafunc.definition.path):
+        _placeholder(metafunc, name, "not-asked", NOT_ASKED)
+        return
+    from pytest_thermal.plugin.thermal_session import thermal_session
+
+    try:
+        session = thermal_session(config)
+        subjects = session.phases if name == "phase" else _subjects(session, check)
+    except pytest.UsageError as error:
+        config.stash.setdefault(BENCH_ERROR, str(error))
+        subjects = ["no-bench"]
+    if subjects:
+        metafunc.parametrize(name, list(subjects), ids=list(subjects), indirect=True)
+    else:
+        _placeholder(metafunc, name, "none", f"nothing on this bench that {check} could be judged of: pytest --sensors")
+
+
+def _subjects(session: ThermalSession, check: str) -> Sequence[str]:
+    from pytest_thermal.findings import CHECKS, subjects
+
+    known = check if check in CHECKS else "rise"  # a test of a user's own: the temperatures that follow the load
+    return subjects(known, session.sensors, inference=session.inference)
+
+
+def _placeholder(metafunc: pytest.Metafunc, name: str, shown: str, reason: str) -> None:
+    parameter: Any = pytest.param(shown, id=shown, marks=pytest.mark.skip(reason=reason))
+    metafunc.parametrize(name, [parameter], indirect=True)

@@ -1,0 +1,192 @@
+"""Where the thermal run of this process comes from: made on the bench, or read from what was recorded before."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_thermal.plugin import options
+from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.keys import THERMAL
+from pytest_thermal.plugin.thermal_run import ThermalRun
+
+if TYPE_CHECKING:
+    from pytest_thermal.findings import Judgement, Limits
+    from pytest_thermal.model import Finding
+    from pytest_thermal.model.readings import Sensor
+    from pytest_thermal.recording import Recording
+
+ARCHIVE = "reports/runs"
+STOP_FILE = "stop"
+"""In the meeting place of xdist's workers: end what takes long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThermalEnding:
+    """What a process tells of its thermal run; plain data, since it travels from xdist's workers."""
+
+    node: str
+    head: Sequence[str]
+    findings: Sequence[dict[str, Any]] = field(default_factory=list)
+    rows: Sequence[dict[str, Any]] = field(default_factory=list)
+    """Key figures of each sensor."""
+    lines: Sequence[str] = field(default_factory=list)
+    """Where the run lies, what loaded it, how the sampling went."""
+
+
+def thermal_session(config: pytest.Config) -> ThermalSession:
+    """The thermal run of this process, found when first asked for.
+
+    Raises:
+        pytest.UsageError: what is to be replayed cannot be read, or the plan cannot be run.
+    """
+    found = config.stash.get(THERMAL, None)
+    if found is None:
+        found = config.stash[THERMAL] = _make(config)
+        config.add_cleanup(found.close)
+    return found
+
+
+class ThermalSession(ABC):
+    """One thermal run, its limits, and what there is to say of it at the end."""
+
+    def __init__(self, config: pytest.Config, *, demo: bool) -> None:
+        self.config = config
+        self.simulated = demo
+        self.noted: list[Finding] = []
+        """What tests asked of this run, in their order."""
+        self._judged: tuple[object, Judgement] | None = None
+
+    # ------------------------------------------------------------------------------ what a kind of session must know
+
+    @property
+    @abstractmethod
+    def phases(self) -> Sequence[str]:
+        """The phases of the run, in order."""
+
+    @property
+    @abstractmethod
+    def sensors(self) -> Sequence[Sensor]:
+        """Every sensor of the run."""
+
+    @property
+    @abstractmethod
+    def path(self) -> Path | None:
+        """Where the run lies."""
+
+    @property
+    @abstractmethod
+    def inference(self) -> bool:
+        """Whether inference requests are part of the load."""
+
+    @abstractmethod
+    def ensure(self, phase: str) -> None:
+        """Have that phase, and those before it."""
+
+    def broken(self) -> str:
+        """Why nothing more can be had of this run; empty while nothing is wrong."""
+        return ""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the run, if it goes on."""
+
+    @abstractmethod
+    def conclude(self, *, interrupted: bool) -> None:
+        """End the run and keep what was concluded; after an interrupt there is no time to judge."""
+
+    @abstractmethod
+    def state(self) -> object:
+        """What a judgement holds for: it is made anew when this changes."""
+
+    @abstractmethod
+    def recording(self) -> Recording:
+        """What is recorded so far."""
+
+    # ------------------------------------------------------------------------------------------------------ judgement
+
+    def limits(self) -> Limits:
+        """The limits of the bench, each with where it came from."""
+        from pytest_thermal.findings import limits_for
+
+        bench = active_bench(self.config).bench
+        wanted = options.value(self.config, "settling")
+        settling = ("default", "default") if wanted is None else (wanted, "command line --settling")
+        try:
+            return limits_for(bench.monitor, origin=bench.origin, settling=settling)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def judgement(self) -> Judgement:
+        """What is recorded so far, judged."""
+        state = self.state()
+        if self._judged is None or self._judged[0] != state:
+            self._judged = (state, self._judge())
+        return self._judged[1]
+
+    def _judge(self) -> Judgement:
+        from pytest_thermal.findings import Judgement, choose_earlier, is_simulated, time_scale_of
+
+        recording = self.recording()
+        against = options.value(self.config, "against") or "latest"
+        return Judgement(
+            recording,
+            self.limits(),
+            earlier=choose_earlier(archive(self.config), recording, against),
+            time_scale=time_scale_of(recording.facts),
+            simulated=is_simulated(recording.facts),
+        )
+
+    # ------------------------------------------------------------------------------------------------------ at the end
+
+    @abstractmethod
+    def ending(self, node: str) -> ThermalEnding | None:
+        """What to tell of this run; None where it never began."""
+
+
+def archive(config: pytest.Config) -> Path:
+    """The folder of run directories."""
+    return config.invocation_params.dir / Path(options.value(config, "runs") or ARCHIVE).expanduser()
+
+
+def _make(config: pytest.Config) -> ThermalSession:
+    given = options.value(config, "replay")
+    if given is None:
+        from pytest_thermal.plugin.live_session import LiveSession
+
+        return LiveSession(config)
+    from pytest_thermal.plugin.replay_session import ReplaySession
+    from pytest_thermal.recording import RecordingError, open_recording
+
+    path = config.invocation_params.dir / Path(given).expanduser()
+    try:
+        return ReplaySession(config, open_recording(path))
+    except RecordingError as error:
+        raise pytest.UsageError(f"--replay: {error}") from None
+
+
+def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> ThermalEnding:
+    """What there is to tell of a run, whatever kind of session it is of."""
+    from pytest_thermal.plugin.thermal_summary import findings_of, lines_of, rows_of
+
+    broken = session.broken()
+    if broken and session.state() is None:
+        return ThermalEnding(node=node, head=head, lines=[broken])
+    return ThermalEnding(
+        node=node,
+        head=head,
+        findings=findings_of(session),
+        rows=rows_of(session),
+        lines=lines_of(session),
+    )
+
+
+def run_of(config: pytest.Config) -> ThermalRun:
+    """The facade that tests get."""
+    session = thermal_session(config)
+    return ThermalRun(session, session.limits())

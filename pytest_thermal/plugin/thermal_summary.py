@@ -1,0 +1,160 @@
+"""The thermal run at a glance, at the end of the terminal's output: good at 80 columns and without colour."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession
+    from pytest_thermal.recording import Recording
+
+_WIDTH = 80
+_COLUMNS = (("baseline", 9), ("steady", 8), ("rise", 8), ("peak", 8), ("resistance", 8))
+_TITLES = {"resistance": "°C/W"}
+_MOST_ROWS = 24
+_MARKS: dict[str, dict[str, bool]] = {
+    "failed": {"red": True, "bold": True},
+    "inconclusive": {"yellow": True, "bold": True},
+}
+
+
+def findings_of(session: ThermalSession) -> list[dict[str, Any]]:
+    """What was asked of the run, as plain data."""
+    return [
+        {
+            "check": found.check,
+            "subject": found.subject,
+            "outcome": str(found.outcome),
+            "seen": found.seen,
+            "likely": found.likely,
+            "advice": found.advice,
+            "warnings": list(found.warnings),
+        }
+        for found in session.noted
+    ]
+
+
+def rows_of(session: ThermalSession) -> list[dict[str, Any]]:
+    """Key figures of each temperature that follows the load."""
+    from pytest_thermal.findings import subjects
+
+    judgement = session.judgement()
+    all_figures = judgement.figures()
+    rows = []
+    for sensor in subjects("rise", session.sensors, inference=False):
+        row: dict[str, Any] = {"sensor": sensor}
+        known = {figure.name: figure.value for figure in reversed(all_figures.get(sensor, ()))}
+        for name, _ in _COLUMNS:
+            value = known.get(name)
+            row[name] = None if value is None else float(value)
+        row["settled"] = _settled(session, sensor)
+        rows.append(row)
+    return rows
+
+
+def lines_of(session: ThermalSession) -> list[str]:
+    """Where the run lies, what loaded it, how the sampling went."""
+    recording = session.recording()
+    lines = [f"run: {recording.path} ({recording.state})"]
+    tools = dict.fromkeys(str(work.get("tool", "")) for work in recording.facts.get("works", []))
+    if tools:
+        lines.append(f"load: {', '.join(tools)}")
+    if recording.requests is not None and len(recording.requests):
+        failed = sum(1 for error in recording.requests.error if error)
+        lines.append(f"requests: {len(recording.requests):,}, {failed:,} of them failed")
+    sampling = sampling_line(recording)
+    if sampling:
+        lines.append(sampling)
+    return lines
+
+
+def sampling_line(recording: Recording) -> str:
+    """How late readings began, over all sources, and how many slots had none; empty where nothing is known."""
+    import numpy as np
+
+    late = [timing.lateness_ms[~np.isnan(timing.lateness_ms)] for timing in recording.timing.values()]
+    all_late = np.concatenate(late) if late else np.empty(0)
+    if all_late.size == 0:
+        return ""
+    missed = sum(timing.missed or 0 for timing in recording.timing.values())
+    p50, p99 = np.percentile(all_late, (50, 99))
+    return (
+        f"sampling: {all_late.size:,} readings of {len(late)} source{'s' if len(late) > 1 else ''}, {missed} lost; "
+        f"lateness p50 {p50:.1f}, p99 {p99:.1f}, max {all_late.max():.1f} ms"
+    )
+
+
+def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> None:
+    """One section for each process that made or judged a run.
+
+    The table of figures, then what did not pass with what to try; with ``-q`` only the latter and where the run lies.
+    """
+    verbosity = terminal.config.get_verbosity()
+    for ending in endings:
+        title = "thermal" + (f" ({ending.node})" if ending.node and len(endings) > 1 else "")
+        terminal.section(title, sep="=", blue=True)
+        if verbosity >= 0:
+            for line in ending.head:
+                _wrapped(terminal, "", line)
+        for line in ending.lines:
+            _wrapped(terminal, "", line)
+        if verbosity >= 0 and ending.rows:
+            terminal.write_line("")
+            _table(terminal, ending.rows, all_rows=verbosity > 0)
+        _findings(terminal, ending.findings)
+
+
+def _table(terminal: Any, rows: Sequence[dict[str, Any]], *, all_rows: bool) -> None:
+    head = f"  {'°C':<26}" + "".join(f"{_TITLES.get(name, name):>{width}}" for name, width in _COLUMNS)
+    terminal.write_line(f"{head}  settled", bold=True)
+    shown = rows if all_rows else rows[:_MOST_ROWS]
+    for row in shown:
+        name = str(row["sensor"]).removesuffix(".temperature_celsius")
+        cells = "".join(_cell(name, row[name], width) for name, width in _COLUMNS)
+        terminal.write_line(f"  {name:<26}{cells}  {row['settled']}")
+    if len(rows) > len(shown):
+        terminal.write_line(f"  and {len(rows) - len(shown)} more: -v")
+
+
+def _cell(name: str, value: float | None, width: int) -> str:
+    if value is None:
+        return f"{'–':>{width}}"
+    text = f"{value:+.1f}" if name == "rise" else f"{value:.3f}" if name == "resistance" else f"{value:.1f}"
+    return f"{text:>{width}}"
+
+
+def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
+    counts: dict[str, int] = {}
+    for found in findings:
+        counts[found["outcome"]] = counts.get(found["outcome"], 0) + 1
+    bad = [found for found in findings if found["outcome"] in _MARKS]
+    if findings:
+        terminal.write_line("")
+        terminal.write_line("  " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    for found in bad:
+        terminal.write_line("")
+        terminal.write(f"  {found['outcome'].upper()} ", **_MARKS[found["outcome"]])
+        terminal.write_line(f"{found['check']}[{found['subject']}]")
+        _wrapped(terminal, "    ", found["seen"])
+        for word in ("likely", "advice"):
+            if found[word]:
+                _wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {found[word]}")
+    notes = [(found, text) for found in findings for text in found["warnings"]]
+    for found, text in notes:
+        _wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
+
+
+def _wrapped(terminal: Any, indent: str, text: str) -> None:
+    for part in text.splitlines():
+        hang = indent + "  "
+        for line in textwrap.wrap(
+            part, _WIDTH, initial_indent=indent, subsequent_indent=hang, break_on_hyphens=False, break_long_words=False
+        ):
+            terminal.write_line(line)
+
+
+def _settled(session: ThermalSession, sensor: str) -> str:
+    outcome = str(session.judgement().finding("settled", sensor).outcome)
+    return {"passed": "yes", "failed": "NO"}.get(outcome, "not known")
