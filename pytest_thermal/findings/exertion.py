@@ -73,6 +73,9 @@ def throttling(material: Material, subject: str) -> Verdict:
         series = material.series(main.id) if main is not None else None
         otherwise, advice = "it ran into its own temperature limit", "test_threshold and test_rise say how hot it got"
         if series is not None:
+            peak = material.figures(series).peak.value
+            if peak is not None:
+                otherwise = f"{otherwise}, at {peak:.1f} °C at most; or a part of it that has no sensor here did"
             otherwise, advice = fault_words(material, series, otherwise, advice)
         return failed(
             f"{subject} slowed itself down for {where} because of heat, more than {limit.text}",

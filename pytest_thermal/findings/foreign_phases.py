@@ -10,7 +10,7 @@ import numpy as np
 from pytest_thermal.analysis import DetectedPhases, detect_phases
 from pytest_thermal.findings.devices import power_of, utilization_of
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
-from pytest_thermal.model import Sensor
+from pytest_thermal.model import Sensor, Unit
 from pytest_thermal.model.series import Series
 from pytest_thermal.recording import Recording
 
@@ -32,7 +32,7 @@ def find_phases(recording: Recording) -> tuple[DetectedPhases, str]:
     """What phases there are, by the first device whose readings tell them, the most heated first; and its name."""
     candidates = sorted(_temperatures(recording), key=_span, reverse=True)
     if not candidates:
-        why = "the log has no temperature of a processor or an accelerator"
+        why = "the log has no temperature"
         return DetectedPhases(phases=(), origin="", reason=why), ""
     reasons = []
     for series in candidates:
@@ -47,10 +47,12 @@ def find_phases(recording: Recording) -> tuple[DetectedPhases, str]:
 
 
 def _temperatures(recording: Recording) -> Sequence[Series]:
+    """One a device; those of devices that nobody knows only where there is no other."""
     sensors = in_order(series.sensor for series in recording.series.values())
+    temperatures = [sensor for sensor in sensors if sensor.unit is Unit.CELSIUS]
     chosen: dict[str, Sensor] = {}
-    for sensor in sensors:
-        if is_heated(sensor) and sensor.device not in chosen:
+    for sensor in [one for one in temperatures if is_heated(one)] or temperatures:
+        if sensor.device not in chosen:
             chosen[sensor.device] = main_temperature(sensor.device, sensors) or sensor
     return [recording.series[sensor.id] for sensor in chosen.values()]
 

@@ -23,6 +23,8 @@ from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, 
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.series import Series
 
+FORESEEN = 15.0
+"""°C still to come: a bound above this says only that nothing is known."""
 _COOLING = "the loop takes away too little heat: pump, flow, air, contact, radiator"
 
 
@@ -227,18 +229,25 @@ def _not_loaded(material: Material, series: Series) -> Verdict:
 def _need_no_more_to_come(material: Material, series: Series, risen: float, most: float) -> None:
     """That what may still come would not carry the rise over its limit."""
     judged = material.figures(series).settled
-    upper = judged.remaining.detail.get("upper") if judged is not None else None
-    if not isinstance(upper, (int, float)):
+    if judged is None:
+        raise OpenError(f"what {series.sensor.id} would still rise by was not judged")
+    if judged.settled is Answer.YES:
+        return
+    upper = judged.remaining.detail.get("upper")
+    is_bound = judged.remaining.detail.get("slow_from") == "fit"  # else it holds only if nothing slower is there
+    if not isinstance(upper, (int, float)) or not is_bound or risen + upper > most:
         raise OpenError(
-            f"what {series.sensor.id} would still rise by is not known: {judged.reason if judged else 'not judged'}"
-        )
-    if judged is not None and judged.settled is not Answer.YES and risen + upper > most:
-        raise OpenError(
-            f"{series.sensor.id} rose by {risen:.1f} °C so far, and up to {upper:.1f} °C may still come: "
-            f"that is more than {most:g} °C",
+            f"{series.sensor.id} rose by {risen:.1f} °C so far, and {_still(upper, is_bound=is_bound)}: "
+            f"that may be more than {most:g} °C",
             likely="steady was too short for this loop",
             advice="a longer --duration",
         )
+
+
+def _still(upper: Scalar, *, is_bound: bool) -> str:
+    if not isinstance(upper, (int, float)) or not is_bound or upper > FORESEEN:
+        return "what is still to come is not known"
+    return f"up to {upper:.1f} °C may still be to come"
 
 
 def _unrest(material: Material, series: Series) -> str:

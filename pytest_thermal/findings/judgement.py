@@ -112,6 +112,11 @@ class Judgement:
             if planned and phase.duration_seconds < CUT_SHORT * planned * self.time_scale:
                 lasted = phase.duration_seconds / self.time_scale
                 told.append(f"{name} was cut short: {span(lasted)} of {span(planned)}")
+        if not any(is_heated(sensor) for sensor in self._material.sensors):
+            told.append(
+                "no temperature of a processor or an accelerator: its heat cannot be judged; a log's columns are "
+                "called as in cpu0.temperature_celsius, gpu0.temperature_celsius"
+            )
         if self._material.phases_from:
             told.append(f"the log names no phases: they were found from {self._material.phases_from}")
         elif not self._material.phases:

@@ -22,23 +22,23 @@ def coverage(material: Material, subject: str) -> Verdict:
         return skipped(f"{subject}: not offered by the device: {why_missing(material, series)}")
     need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
     worst = 1.0
-    holes: list[str] = []
+    holes: list[tuple[str, str]] = []
     reasons: list[str] = []
     for phase in material.phases:
         covered = material.coverage(series, phase)
         worst = min(worst, covered.coverage.value or 0.0)
         if covered.complete is not Answer.YES:
-            holes.append(f"{phase}: {covered.reason}")
+            holes.append((phase, covered.reason))
             reasons.append(why_missing(material, series, covered.longest_gap))
     unbelievable, evidence = _unbelievable(material, series)
     evidence["coverage"] = worst
     limits = material.limits
     if holes:
-        if unbelievable:
-            holes.append(unbelievable)
+        also = f"; also in {', '.join(phase for phase, _ in holes[1:])}" if len(holes) > 1 else ""
+        doubt = f"; {unbelievable}" if unbelievable else ""
         return failed(
-            f"{subject} has holes: {'; '.join(holes)} (at least {limits['coverage_least'].text}, "
-            f"no gap over {limits['gap_most'].text})",
+            f"{subject} has holes in {holes[0][0]}: {holes[0][1]}{also}{doubt} (at least "
+            f"{limits['coverage_least'].text}, no gap over {limits['gap_most'].text})",
             likely=next(filter(None, reasons), "the source was too slow, or the machine had no time to sample"),
             advice="pytest --sensors; the run's missing.jsonl says why each reading is missing",
             evidence=evidence,
@@ -72,5 +72,11 @@ def _unbelievable(material: Material, series: Series) -> tuple[str, dict[str, Sc
         "dropouts": health.dropouts.value,
         "stuck": str(health.stuck),
     }
-    found = health.spikes.value or health.dropouts.value or health.stuck is Answer.YES
-    return (health.reason if found else ""), figures
+    found = [_counted(int(health.spikes.value or 0), "spike"), _counted(int(health.dropouts.value or 0), "dropout")]
+    if health.stuck is Answer.YES:
+        found.append(health.reason.rpartition("; ")[2])
+    return "; ".join(filter(None, found)), figures
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number > 1 else ''}" if number else ""
