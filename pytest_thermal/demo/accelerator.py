@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     which = "every card" if options.card is None else f"gpu{options.card}"
     left, right = _some_matrix(1), _some_matrix(2)
     expected = _product(left, right)
-    begin = told = time.monotonic()
+    begin = time.monotonic()
+    told = begin - _REPORT_SECONDS
     rounds = 0
     while (now := time.monotonic()) - begin < options.limit:
         if _product(left, right) != expected:

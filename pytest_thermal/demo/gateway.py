@@ -7,7 +7,7 @@ import hmac
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from .behaviours.base import Behaviour, Settings
+    from .state import EngineGauge
 
 SERVER_HEADERS = {"server": "pytest-thermal-demo", "x-demo": "simulated"}
 """On every answer, so that nobody takes this gateway for a real one."""
@@ -44,6 +45,7 @@ class Gateway:
         settings: Settings,
         behaviour: Behaviour,
         counters: Counters,
+        gauge: EngineGauge | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.close_port: Callable[[], Awaitable[None]] = _nothing
@@ -52,6 +54,7 @@ class Gateway:
         self._settings = settings
         self._behaviour = behaviour
         self._counters = counters
+        self._gauge = gauge
         self._clock = clock
         self._created = int(time.time())
         self._slots = asyncio.Semaphore(settings.slots)
@@ -218,18 +221,24 @@ class Gateway:
         # Who asks for usage finds the field in every event, filled in the last one only.
         beside: Json = {"usage": None} if include_usage else {}
         async with self._slots:
-            await asyncio.sleep(self._behaviour.first_token_seconds(call, self._settings.service_seconds))
-            yield {**completion.opening_event(), **beside}
-            for index, event in enumerate(completion.token_events()):
-                if index:
-                    await asyncio.sleep(self._settings.token_seconds)
-                self._counters.output_tokens_served += 1
-                yield {**event, **beside}
+            with self._gauge.answering() if self._gauge else nullcontext():
+                await asyncio.sleep(self._behaviour.first_token_seconds(call, self._settings.service_seconds))
+                yield {**completion.opening_event(), **beside}
+                for index, event in enumerate(completion.token_events()):
+                    if index:
+                        await asyncio.sleep(self._settings.token_seconds)
+                    self._count_token()
+                    yield {**event, **beside}
         yield {**completion.closing_event(), **beside}
         if include_usage:
             yield completion.usage_event()
 
     # ---------------------------------------------------------------------------------------------- helpers
+
+    def _count_token(self) -> None:
+        self._counters.output_tokens_served += 1
+        if self._gauge is not None:
+            self._gauge.token()
 
     def _describe(self, model: str) -> Json:
         owner = SERVER_HEADERS["server"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from .certificates import Certificate
+    from .state import EngineGauge
 
 LOOPBACK = "127.0.0.1"
 
@@ -47,6 +48,8 @@ class DemoGateway:
         tokens_per_minute: the same for prompt and completion tokens.
         parallel_limit: requests at a time and key beyond which there is a 429, or `None` for none.
         port: the port to bind; 0 lets the system choose.
+        state_folder: of the simulated machine (`state.make_folder`), which gets warm by what is generated here;
+            `None` for none.
 
     Raises:
         ValueError: no fault has this name (the message lists near ones), or a number is out of range.
@@ -66,6 +69,7 @@ class DemoGateway:
         tokens_per_minute: int | None = None,
         parallel_limit: int | None = None,
         port: int = 0,
+        state_folder: Path | None = None,
     ) -> None:
         self.fault: Fault | None = find_fault(fault) if fault is not None else None
         self._behaviour = self.fault.behaviour() if self.fault else Behaviour()
@@ -91,6 +95,8 @@ class DemoGateway:
         self._thread: threading.Thread | None = None
         self._stop_serving: Callable[[], None] = lambda: None
         self._stopped = False
+        self._state_folder = state_folder
+        self._gauge: EngineGauge | None = None
         self._socket = _bind(port)
         self.port: int = self._socket.getsockname()[1]
 
@@ -133,7 +139,7 @@ class DemoGateway:
         """Serve, or put the fault in force. Returns when a client may come; a second call does nothing.
 
         Raises:
-            DemoError: it was stopped before, or this system cannot simulate the fault.
+            DemoError: it was stopped before, this system cannot simulate the fault, or the folder cannot be written.
         """
         if self._stopped:
             raise DemoError("this demo gateway was stopped\ntry: make a new one")
@@ -142,6 +148,8 @@ class DemoGateway:
         if self._behaviour.listening == "full":
             self._fill_backlog()
             return
+        if self._state_folder is not None:
+            self._gauge = _make_gauge(self._state_folder)
         ready = threading.Event()
         failure: list[BaseException] = []
         self._thread = threading.Thread(
@@ -161,6 +169,8 @@ class DemoGateway:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_PATIENCE_SECONDS)
         self._thread = None
+        if self._gauge is not None:
+            self._gauge.close()
         for filler in self._fillers:
             filler.close()
         self._fillers.clear()
@@ -200,6 +210,7 @@ class DemoGateway:
                 settings=self._settings,
                 behaviour=self._behaviour,
                 counters=self._counters,
+                gauge=self._gauge,
             )
 
             def on_ready(stop: asyncio.Event) -> None:
@@ -265,6 +276,18 @@ def _bind(port: int) -> socket.socket:
             "try: port 0, which lets the system choose"
         ) from None
     return sock
+
+
+def _make_gauge(folder: Path) -> EngineGauge:
+    from .state import EngineGauge  # noqa: PLC0415 - only the simulated machine needs it
+
+    try:
+        return EngineGauge(folder)
+    except OSError as error:
+        raise DemoError(
+            f"the simulated machine's folder {folder} cannot be written: {error.strerror or error}\n"
+            "try: a folder that is there, as state.make_folder makes it"
+        ) from None
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -54,7 +54,7 @@ def _pump_stop() -> Fault:
 class _Air:
     """Bubbles pass through the plates under load; in cooldown they gather there and stay."""
 
-    BUBBLE, LOCKED = Condition(plates=2.0), Condition(plates=6.0)
+    BUBBLE, LOCKED = Condition(plates=2.0), Condition(plates=10.0)
 
     def __init__(self) -> None:
         self._until = 60.0
@@ -142,8 +142,8 @@ _ROWS = (
     ),
     ThermalFault(
         name="throttling",
-        description=f"{CARD} slows itself down at 64 °C already",
-        loop=_always(Condition(slowdown=MappingProxyType({CARD: 64.0}))),
+        description=f"{CARD} slows itself down at 65 °C already",
+        loop=_always(Condition(slowdown=MappingProxyType({CARD: 65.0}))),
     ),
     ThermalFault(
         name="sensor_stuck",

@@ -67,9 +67,9 @@ class Device:
 
 def _card(name: str) -> Device:
     return Device(
-        name=name, contact=0.034, transfer=0.034, die_capacity=120.0, plate_capacity=700.0, idle_watts=55.0,
+        name=name, contact=0.036, transfer=0.036, die_capacity=120.0, plate_capacity=700.0, idle_watts=55.0,
         full_watts=475.0, idle_megahertz=345.0, full_megahertz=1980.0, slowdown_celsius=87.0, shutdown_celsius=92.0,
-        memory=0.036,
+        memory=0.037,
     )  # fmt: skip
 
 
@@ -228,6 +228,7 @@ class LoopModel:
         self._pump = self._condition.pump
         self._solutions: dict[_Network, list[tuple[float, ...]]] = {}
         self._network = self._make_network()
+        self._rows = self._solution()
         self._celsius = self._settled()
         self._running = [
             _Running(watts=one.idle_watts, memory=self._memory_goal(index, one, one.idle_watts))
@@ -260,8 +261,9 @@ class LoopModel:
         self._pump += (self._condition.pump - self._pump) * STEP_SECONDS / _PUMP_LAG_SECONDS
         if self._condition is not before or (self._flow, self._fan_rpm) != levels:
             self._network = self._make_network()
+            self._rows = self._solution()
         given = (*self._celsius, *watts, self._condition.ambient_celsius)
-        self._celsius = [sum(map(operator.mul, row, given)) for row in self._solution()]
+        self._celsius = [sum(map(operator.mul, row, given)) for row in self._rows]
         for index, (device, running) in enumerate(zip(DEVICES, self._running, strict=True)):
             goal = self._memory_goal(index, device, running.watts)
             running.memory += (goal - running.memory) * STEP_SECONDS / _MEMORY_LAG_SECONDS
