@@ -33,6 +33,8 @@ _TAIL_CHARACTERS = 2000
 _TAIL_LINES = 30
 _LOG_LIMIT_BYTES = 1024 * 1024
 """Of a tool that draws a progress bar all night."""
+_LONGEST_LINE_BYTES = 65536
+"""A longer one is cut where it stands; of half as much is read at once."""
 _STATUS = b'{"is": "status"'
 
 
@@ -307,11 +309,14 @@ class RunningLoad:
         streams = {stdout.fileno(): b"", self._tell: b""}
         while streams:
             for descriptor in select.select(list(streams), [], [])[0]:
-                data = os.read(descriptor, 65536)
+                data = os.read(descriptor, _LONGEST_LINE_BYTES // 2)
                 text = streams[descriptor] + data
                 is_tell = descriptor == self._tell
                 lines = text.splitlines(keepends=True)
-                streams[descriptor] = lines.pop() if lines and lines[-1][-1:] not in (b"\r", b"\n") else b""
+                is_open = (
+                    bool(lines) and len(lines[-1]) < _LONGEST_LINE_BYTES // 2 and lines[-1][-1:] not in (b"\r", b"\n")
+                )
+                streams[descriptor] = lines.pop() if is_open else b""
                 if not data:
                     lines.append(streams.pop(descriptor))
                 for line in lines:
