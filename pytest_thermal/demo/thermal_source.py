@@ -17,8 +17,9 @@ from .thermal_model import DEVICES, Load
 
 TIME_SCALE = 20.0
 """Bench seconds in a second: a minute shows what takes a real loop twenty."""
-CAPACITY = 4
-"""Answers in the making at a time that keep the cards busy."""
+CAPACITY = 2
+"""Answers in the making at a time that keep the cards busy: they are as soon as anything runs on them, and eight slots,
+some of which compute or wait at any moment, must be a steady load."""
 _LONGEST_PAUSE_SECONDS = 1200.0
 """Bench seconds after which nothing changes any more under the same load."""
 
