@@ -67,8 +67,8 @@ def decide(steps: Sequence[Step]) -> Decision | None:
             said = "not known" if used is None else f"{used:.0f} %"
             return Decision(
                 concurrency=before.concurrency,
-                because=f"latency is {slower:.1f} times that at {first.concurrency}, for {gained - 1:+.0%} more requests"
-                f" a second; utilisation is {said}",
+                because=f"latency is {slower:.1f} times that at {first.concurrency}, for {gained - 1:+.0%} requests a"
+                f" second; utilisation is {said}",
                 full=False,
             )
     if now.concurrency + STEP > MOST:

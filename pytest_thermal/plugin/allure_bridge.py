@@ -81,19 +81,22 @@ class AllureBridge:
     def _describe(self, item: pytest.Item, findings: list[Finding]) -> None:
         active = self._config.stash[ACTIVE_BENCH]
         first = findings[0]
+        thermal = item.get_closest_marker("thermal") is not None
+        # A run that is replayed may be of the demo bench though this bench is real, and the other way round.
+        simulated = bool(first.evidence.get("simulated", False)) if thermal else active.bench.demo
         title = _first_line(item)
         if title:
-            allure.dynamic.title(f"{title} [{first.subject}]" if len(active.bench.domains) > 1 else title)
-        allure.dynamic.epic("Access" + (" (simulated)" if active.bench.demo else ""))
+            allure.dynamic.title(f"{title} [{first.subject}]" if thermal or len(active.bench.domains) > 1 else title)
+        allure.dynamic.epic(("Thermal" if thermal else "Access") + (" (simulated)" if simulated else ""))
         allure.dynamic.feature(first.layer if first.layer == first.check else first.check.split("_", 1)[0])
         allure.dynamic.story(first.subject)
         if item.get_closest_marker("critical") is not None:
             allure.dynamic.severity(allure.severity_level.CRITICAL)
         elif item.get_closest_marker("advisory") is not None:
             allure.dynamic.severity(allure.severity_level.MINOR)
-        if active.bench.demo:
+        if simulated:
             allure.dynamic.tag("simulated")
-        allure.dynamic.description("\n\n".join(describe(finding, simulated=active.bench.demo) for finding in findings))
+        allure.dynamic.description("\n\n".join(describe(finding, simulated=simulated) for finding in findings))
         for finding in findings:
             if finding.transcript:
                 allure.attach(
@@ -113,7 +116,7 @@ def describe(finding: Finding, *, simulated: bool) -> str:
         lines += ["", "| measured | value |", "|---|---|"]
         lines += [f"| {name} | {_markdown(str(value))} |" for name, value in shown.items()]
     if simulated:
-        lines += ["", "*Simulated: embedded demo gateway, no real machine.*"]
+        lines += ["", "*Simulated: the embedded demo bench, no real machine.*"]
     return "\n".join(lines)
 
 

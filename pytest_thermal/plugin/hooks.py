@@ -69,7 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """`--sensors` lists and stops."""
+    """`--sensors` lists and stops, `--find-concurrency` searches and stops."""
+    if options.value(config, "find-concurrency"):
+        from pytest_thermal.plugin.concurrency_search import search
+
+        return search(config)
     if options.value(config, "sensors") is None:
         return None
     from pytest_thermal.plugin.sensors_listing import list_sensors

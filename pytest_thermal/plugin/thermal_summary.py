@@ -62,8 +62,10 @@ def lines_of(session: ThermalSession) -> list[str]:
     if tools:
         lines.append(f"load: {', '.join(tools)}")
     if recording.requests is not None and len(recording.requests):
-        failed = sum(1 for error in recording.requests.error if error)
-        lines.append(f"requests: {len(recording.requests):,}, {failed:,} of them failed")
+        failed = [error for error in recording.requests.error if error]
+        cut = sum(1 for error in failed if error.startswith("cancelled"))
+        ended = f"; {cut:,} more were under way when the load was taken off" if cut else ""
+        lines.append(f"requests: {len(recording.requests) - cut:,}, {len(failed) - cut:,} of them failed{ended}")
     sampling = sampling_line(recording)
     if sampling:
         lines.append(sampling)
@@ -133,17 +135,32 @@ def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
     if findings:
         terminal.write_line("")
         terminal.write_line("  " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    for found in bad:
+    for alike in _alike(bad):
+        first = alike[0]
         terminal.write_line("")
-        terminal.write(f"  {found['outcome'].upper()} ", **_MARKS[found["outcome"]])
-        terminal.write_line(f"{found['check']}[{found['subject']}]")
-        _wrapped(terminal, "    ", found["seen"])
+        terminal.write(f"  {first['outcome'].upper()} ", **_MARKS[first["outcome"]])
+        names = ", ".join(f"{found['check']}[{found['subject']}]" for found in alike)
+        lines = textwrap.wrap(
+            names, _WIDTH - 4, initial_indent=" " * (len(first["outcome"]) - 1), break_on_hyphens=False
+        )
+        terminal.write_line(lines[0].strip())
+        for line in lines[1:]:
+            terminal.write_line(f"    {line}")
+        _wrapped(terminal, "    ", first["seen"])
         for word in ("likely", "advice"):
-            if found[word]:
-                _wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {found[word]}")
+            if first[word]:
+                _wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {first[word]}")
     notes = [(found, text) for found in findings for text in found["warnings"]]
     for found, text in notes:
         _wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
+
+
+def _alike(findings: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Findings that say the same, together: one cause need not be read a dozen times."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for found in findings:
+        groups.setdefault((found["outcome"], found["seen"]), []).append(found)
+    return list(groups.values())
 
 
 def _wrapped(terminal: Any, indent: str, text: str) -> None:
