@@ -114,9 +114,9 @@ def throughput_held(done_seconds: FloatArray, phase: Phase, *, amounts: FloatArr
         phase: Usually steady.
         amounts: What each request brought, such as completion tokens, shape (n,); None counts requests.
 
-    Standard uncertainty by √(v₁/N₁² + v₂/N₂²)·ratio, with N the amount in a part and v its variance, the larger of
-    that of independent arrivals (Σ amounts²) and of ten equal stretches of the part. None for fewer than ten requests
-    in the first part.
+    Standard uncertainty by √(v₁/N₁² + v₂/N₂²)·ratio, with N the amount in a part and v its variance: what ten equal
+    stretches of the part scatter by, and never less than what the two requests at its borders leave open (a closed
+    loop is far more regular than independent arrivals are). None for fewer than ten requests in the first part.
     """
     name = "throughput_held"
     length = phase.duration_seconds * HELD_SHARE
@@ -144,8 +144,10 @@ def _amount(done: FloatArray, amounts: FloatArray, start: float, length: float) 
     bins = np.minimum(((done[inside] - start) / length * 10).astype(np.intp), 9)
     sums = np.bincount(bins, weights=amounts[inside], minlength=10)
     scatter = float(sums.var(ddof=1)) * 10
-    arrivals = float((amounts[inside] ** 2).sum())
-    return float(sums.sum()), max(scatter, arrivals), int(np.count_nonzero(inside))
+    count = int(np.count_nonzero(inside))
+    # A request that straddles a border counts whole or not at all: uniform, at each of the two.
+    borders = 2 / 12 * float((amounts[inside] ** 2).mean()) if count else 0.0
+    return float(sums.sum()), max(scatter, borders), count
 
 
 def _utilization(series: Series | None, phase: Phase, least: float) -> tuple[Figure, Answer]:

@@ -318,7 +318,8 @@ class Experiment:
         began_seconds = self._recording().phase(name)
         self._phase = None if name is None else (name, began_seconds)
         self._watched().enter(name, began_seconds)
-        self._loaded().phase(name or "")
+        if name in LOADED_PHASES:  # what is still asked while the load goes belongs to the phase before
+            self._loaded().phase(name)
         return began_seconds
 
     def _load_up(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_thermal.experiment.idle import IdleCheck, busiest_processes
@@ -20,7 +21,7 @@ def check(*names: str, time_scale: float = 1.0) -> IdleCheck:
     return IdleCheck(sensors, time_scale=time_scale)
 
 
-def fed(idle: IdleCheck, rows: list[dict[str, float | None]]) -> IdleCheck:
+def fed(idle: IdleCheck, rows: Sequence[Mapping[str, float | None]]) -> IdleCheck:
     for second, row in enumerate(rows):
         idle.add(1_800_000_000.0 + second, row)
     return idle
@@ -33,7 +34,7 @@ def test_an_idle_bench_is_idle() -> None:
 
 
 def test_a_moment_of_work_is_no_load() -> None:
-    idle = fed(check(CPU), [{CPU: 2.0}, {CPU: 30.0}, *[{CPU: 2.0}] * 5])
+    idle = fed(check(CPU), [{CPU: 2.0}, {CPU: 30.0}, *({CPU: 2.0} for _ in range(5))])
     assert idle.busy() == {}
 
 

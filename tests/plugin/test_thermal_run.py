@@ -1,0 +1,206 @@
+"""One thermal run of the demo bench, and everything that can be seen of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.plugin.plugin_runs import CANARY, cases, everything_below
+from tests.plugin.thermal_runs import SHORT, THERMAL, Started, events, phases
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """A short run, ended: all tests of this file look at it."""
+    folder = tmp_path_factory.mktemp("thermal")
+    started = Started(
+        folder,
+        *(THERMAL, "--demo", *SHORT, "-v", "--junitxml", folder / "run.xml", "--alluredir", folder / "allure"),
+        # Shorter than a phase: a limit for ordinary tests must not end a run.
+        *("--timeout", "10"),
+        env={"THERMAL_CANARY": CANARY},
+    )
+    started.wait()
+    yield started
+    started.close()
+
+
+def found(ran: Started) -> dict[str, tuple[str, str]]:
+    return cases(ran.folder / "run.xml")
+
+
+def test_the_phases_are_gone_through_in_their_order(ran: Started) -> None:
+    assert phases(ran.facts()) == ["baseline", "ramp", "steady", "cooldown"]
+    for phase in ("baseline", "ramp", "steady", "cooldown"):
+        assert found(ran)[f"test_phase[{phase}]"] == ("passed", "")
+
+
+def test_nothing_of_it_is_left(ran: Started) -> None:
+    assert ran.left() == []
+
+
+def test_the_run_directory_is_as_designed(ran: Started) -> None:
+    run = ran.run()
+    assert {path.name for path in run.iterdir()} >= {
+        *("run.json", "settings.json", "config.toml", "samples", "requests.csv", "events.jsonl", "summary.json"),
+    }
+    facts = ran.facts()
+    assert facts["state"] == "finished"
+    assert facts["simulated"] is True
+    assert facts["time_scale"] > 1
+    assert facts["plan"]["seconds"] == {"baseline": 4, "ramp": 5, "steady": 12, "cooldown": 6}
+    assert facts["plan"]["origins"]["steady"] == "command line --duration"
+    assert set(facts["sha256"]) >= {"samples/demo.csv", "requests.csv", "events.jsonl", "summary.json"}
+
+
+def test_every_reading_is_there(ran: Started) -> None:
+    with (ran.run() / "samples" / "demo.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) >= 27 / 0.25 * 0.95
+    assert all(row["gpu0.temperature_celsius"] for row in rows)
+
+
+def test_the_load_was_on_in_its_phases_alone(ran: Started) -> None:
+    loads = events(ran.run(), "load")
+    started = [event["load"] for event in loads if event["what"] == "started"]
+    stopped = [event["load"] for event in loads if event["what"] == "stopped"]
+    assert sorted(started) == sorted(stopped) == ["cpu", "inference"]
+    ramp, cooldown = (phase for phase in ran.facts()["phases"] if phase["name"] in ("ramp", "cooldown"))
+    assert all(ramp["start_seconds"] <= event["time"] < cooldown["end_seconds"] for event in loads)
+    with (ran.run() / "requests.csv").open() as file:
+        assert {row["phase"] for row in csv.DictReader(file)} <= {"ramp", "steady"}
+
+
+def test_what_heats_is_said(ran: Started) -> None:
+    tools = [work["tool"] for work in ran.facts()["works"]]
+    assert any("stress-ng" in tool or "burner" in tool for tool in tools)
+    assert any(tool.startswith("closed loop of 16") for tool in tools)
+    assert f"load: {', '.join(tools)}" in " ".join(ran.output.split())
+
+
+def test_rise_and_load_are_found(ran: Started) -> None:
+    for sensor in ("cpu0.package.temperature_celsius", "gpu0.temperature_celsius", "gpu1.temperature_celsius"):
+        outcome, message = found(ran)[f"test_coverage[{sensor}]"]
+        assert (outcome, message) == ("passed", "")
+    assert found(ran)["test_load[cpu0]"][0] == "passed"
+    assert found(ran)["test_load[gpu0]"][0] == "passed"
+
+
+def test_a_steady_too_short_to_settle_passes_no_sensor_as_settled(ran: Started) -> None:
+    settled = {name: case for name, case in found(ran).items() if name.startswith("test_settled")}
+    assert settled
+    assert any(outcome != "passed" for outcome, _ in settled.values())
+
+
+def test_figures_travel_as_properties(ran: Started) -> None:
+    root = ET.parse(ran.folder / "run.xml").getroot()
+    case = next(case for case in root.iter("testcase") if case.get("name") == "test_rise[gpu0.temperature_celsius]")
+    told = {part.get("name"): part.get("value") for part in case.iter("property")}
+    assert told["thermal_check"] == "rise"
+    assert told["thermal_simulated"] == "True"
+    assert told["thermal_outcome"] in ("passed", "inconclusive", "failed")
+
+
+def test_simulated_is_said_everywhere(ran: Started) -> None:
+    assert "DEMO bench, all simulated" in ran.output
+    results = [json.loads(path.read_text()) for path in (ran.folder / "allure").glob("*-result.json")]
+    rises = [result for result in results if result["name"].endswith("[gpu0.temperature_celsius]")]
+    assert rises
+    for result in rises:
+        labels = {(label["name"], label["value"]) for label in result["labels"]}
+        assert ("epic", "Thermal (simulated)") in labels
+        assert "Simulated" in result["description"]
+    assert json.loads((ran.run() / "summary.json").read_text())["simulated"] is True
+
+
+def test_progress_is_told_in_plain_lines(ran: Started) -> None:
+    for phase, seconds in (("baseline", 4), ("ramp", 5), ("steady", 12), ("cooldown", 6)):
+        assert f"thermal: {phase} for {seconds} s\n" in ran.output
+
+
+def test_the_summary_has_the_figures_and_the_way_back(ran: Started) -> None:
+    assert f"run: {ran.run()} (finished)" in ran.output.replace("\n  ", " ")
+    line = next(line for line in ran.output.splitlines() if line.startswith("  gpu0  "))
+    baseline, _steady, rise = (float(word) for word in line.split()[1:4])
+    assert 25 < baseline < 40
+    assert 20 < rise < 45
+    assert all(len(line) <= 80 for line in ran.output.split("= thermal")[-1].splitlines() if "PASSED" not in line)
+
+
+def test_the_key_is_nowhere(ran: Started) -> None:
+    output, files = ran.output, everything_below(ran.folder)
+    keys = {word for word in files.replace('"', " ").split() if word.startswith("sk-demo")}
+    assert not {key for key in keys if len(key) > 20}
+    assert "${THERMAL_DEMO_KEY}" in (ran.run() / "settings.json").read_text()
+    assert CANARY not in output + files
+
+
+def outcomes(output: str) -> dict[str, str]:
+    """Test id → outcome word of a verbose run."""
+    words = (line.split() for line in output.splitlines() if "::test_" in line and "[" in line)
+    return {parts[0].split("::")[-1]: parts[1] for parts in words if len(parts) > 1 and parts[1].isupper()}
+
+
+def test_a_replay_judges_as_the_run_did(ran: Started, tmp_path: Path) -> None:
+    again = Started(
+        tmp_path, THERMAL, "--replay", ran.run(), "--against", "none", "-v", "--junitxml", tmp_path / "again.xml"
+    )
+    again.wait()
+    live = {name: case for name, case in found(ran).items() if not name.startswith("test_drift")}
+    replayed = {name: case for name, case in cases(tmp_path / "again.xml").items() if not name.startswith("test_drift")}
+    assert replayed == live
+    assert not again.runs.exists()
+
+
+def test_a_replay_leaves_the_run_as_it_is(ran: Started, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in ran.run().rglob("*") if path.is_file()}
+    again = Started(tmp_path, THERMAL, "--replay", ran.run(), "-q", "-k", "rise")
+    again.wait()
+    assert {path: path.read_bytes() for path in ran.run().rglob("*") if path.is_file()} == before
+
+
+def earlier(run: Path, archive: Path, *, warmer: float = 0.0) -> Path:
+    """The same run as if it had been made a day before, so many °C cooler."""
+    copy = archive / f"20260101T000000Z_{run.name.split('_', 1)[1]}"
+    shutil.copytree(run, copy)
+    facts = json.loads((copy / "run.json").read_text())
+    facts["start_seconds"] -= 86400
+    facts.pop("sha256")
+    (copy / "run.json").write_text(json.dumps(facts))
+    if warmer:
+        samples = copy / "samples" / "demo.csv"
+        with samples.open() as file:
+            rows = list(csv.reader(file))
+        column = rows[0].index("gpu0.temperature_celsius")
+        for row in rows[1:]:
+            if row[column] and float(row[column]) > 45:
+                row[column] = f"{float(row[column]) - warmer:g}"
+        with samples.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    return copy
+
+
+def drift(ran: Started, tmp_path: Path) -> dict[str, tuple[str, str]]:
+    again = Started(tmp_path, THERMAL, "--replay", ran.run(), "-k", "drift", "--junitxml", tmp_path / "again.xml")
+    again.wait()
+    return cases(tmp_path / "again.xml")
+
+
+def test_drift_is_judged_against_the_latest_comparable_run(ran: Started, tmp_path: Path) -> None:
+    old = earlier(ran.run(), tmp_path / "runs", warmer=8.0)
+    outcome, message = drift(ran, tmp_path)["test_drift[gpu0.temperature_celsius]"]
+    assert outcome == "failure"
+    assert message.startswith("drift: gpu0.temperature_celsius")
+    assert old.name in message
+
+
+def test_without_an_earlier_run_drift_is_skipped_and_says_why(ran: Started, tmp_path: Path) -> None:
+    outcome, message = drift(ran, tmp_path)["test_drift[gpu0.temperature_celsius]"]
+    assert outcome == "skipped"
+    assert "no earlier run" in message

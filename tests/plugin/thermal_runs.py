@@ -1,0 +1,119 @@
+"""Thermal runs of the demo bench in a process of their own, and what they leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.plugin.plugin_runs import REPO
+
+THERMAL = REPO / "suites" / "thermal"
+SHORT = ("--baseline", "4", "--ramp", "5", "--duration", "12", "--cooldown", "6")
+"""Enough to be recorded and judged, not enough to have settled."""
+PATIENCE_SECONDS = 100.0
+"""When a test gives up waiting: no limit of the product."""
+_MARK = "PYTEST_THERMAL_TEST"
+
+
+class Started:
+    """A pytest under way, and every process that it brought about."""
+
+    def __init__(self, folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.runs = folder / "runs"
+        self._mark = uuid.uuid4().hex
+        self._output = folder / "output.txt"
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("THERMAL_", "PYTEST_", "COV_")) and not name.lower().endswith("_proxy")
+        }
+        clean |= {"COLUMNS": "80", "CI": "1", _MARK: self._mark, "PYTEST_THERMAL_LOCK_DIR": str(folder)}
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runs", str(self.runs)),
+                    *(f"--rootdir={REPO}", "-c", str(REPO / "pyproject.toml")),
+                    *map(str, arguments),
+                ],
+                cwd=folder,
+                env={**clean, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_listen_to_ctrl_c,  # noqa: PLW1509 - one thread, and a shell may have started us in the background
+            )
+
+    def wait(self) -> int:
+        """Until it has ended; its exit code."""
+        return self.process.wait(PATIENCE_SECONDS)
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for(self, text: str) -> None:
+        """Until it has said something."""
+        self.until(lambda: text in self.output or self.process.poll() is not None)
+        assert text in self.output, self.output
+
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"waited in vain\n{self.output}"
+            time.sleep(0.02)
+
+    def left(self) -> list[str]:
+        """Command lines of the processes that it brought about and that are there still, but for itself."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and int(folder.name) != self.process.pid:
+                with contextlib.suppress(OSError):
+                    if f"{_MARK}={self._mark}".encode() in (folder / "environ").read_bytes():
+                        found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        return found
+
+    def loads(self) -> list[str]:
+        """Those of them that load the machine."""
+        return [line for line in self.left() if "stress-ng" in line or "pytest_thermal.load" in line]
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def run(self) -> Path:
+        """Its one run directory."""
+        (found,) = self.runs.iterdir()
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads((self.run() / "run.json").read_text())
+        return facts
+
+    def close(self) -> None:
+        """Leave nothing behind, whatever the test found."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def events(run: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (run / "events.jsonl").read_text().splitlines()
+    return [event for line in lines if (event := json.loads(line))["kind"] == kind]
+
+
+def phases(facts: Mapping[str, Any]) -> Sequence[str]:
+    return [phase["name"] for phase in facts["phases"]]
+
+
+def _listen_to_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
