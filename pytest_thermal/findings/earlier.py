@@ -56,9 +56,13 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
         reasons = _against(recording, facts)
         if not reasons:
             try:
-                return Earlier(name=name, recording=open_recording(run), why=tuple(why))
+                found = open_recording(run)
             except RecordingError as error:
                 reasons = (error.seen,)
+            else:
+                reasons = not_comparable(comparable_facts(recording), comparable_facts(found))
+                if not reasons:
+                    return Earlier(name=name, recording=found, why=tuple(why))
         why.append(f"{run.name}: {'; '.join(reasons)}")
     if others:
         why.append(f"{others} run{'s' if others > 1 else ''} of other benches")

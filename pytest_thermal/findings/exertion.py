@@ -110,7 +110,7 @@ def _shown_by(proof: LoadProof) -> str:
         over = f" over {idle:.0f} W at idle" if isinstance(idle, (int, float)) else ""
         shown.append(f"{proof.power.value:.0f} W{over}")
     if not shown and proof.throughput.value is not None:
-        shown.append(f"inference throughput held at {proof.throughput.value:.0%}")
+        shown.append(f"inference throughput held at {proof.throughput.value * 100:.0f} %")
     return ", ".join(shown)
 
 

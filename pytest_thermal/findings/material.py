@@ -32,7 +32,7 @@ from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.findings.devices import power_of, utilization_of
 from pytest_thermal.findings.foreign_phases import find_phases
 from pytest_thermal.findings.limits import Limits
-from pytest_thermal.findings.run_facts import is_to_be_loaded, planned_loads
+from pytest_thermal.findings.run_facts import is_to_be_loaded, planned_loads, serves_itself
 from pytest_thermal.findings.subjects import in_order, is_heated, is_pump, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
@@ -205,7 +205,8 @@ class Material:
             )
         use, no_use = self._covered(utilization_of(device, self.recording.series), "steady")
         power, no_power = self._covered(power_of(device, self.recording.series), "steady")
-        serves = kind_of(device) is Kind.ACCELERATOR and (self.loads is None or "inference" in self.loads)
+        # Of answers that another machine computes, this one's cards know nothing.
+        serves = kind_of(device) is Kind.ACCELERATOR and serves_itself(self.recording.facts)
 
         def proven(phase: Phase) -> LoadProof:
             return prove_load(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from pytest_thermal.analysis import RunFacts
 from pytest_thermal.findings.subjects import is_heated
@@ -45,6 +47,12 @@ def is_to_be_loaded(device: str, loads: Collection[str] | None) -> bool:
 def loads_of(device: str) -> frozenset[str]:
     """The kinds of load that reach a device."""
     return _LOADED_BY[kind_of(device)]
+
+
+def serves_itself(facts: Mapping[str, Any]) -> bool:
+    """Whether the inference that a run asked for was served by the machine itself: one of its gateways is loopback."""
+    gateways = facts.get("gateways")
+    return isinstance(gateways, Mapping) and any(_is_loopback(str(url)) for url in gateways.values())
 
 
 def planned_seconds(facts: Mapping[str, Any], phase: str) -> float | None:
@@ -94,3 +102,11 @@ def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
             yield name, value
         else:
             yield name, str(value)
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -25,6 +25,7 @@ SIGMAS = 1.645
 MORE_ERRORS = 0.05
 """More of the requests failing than at first, as a share."""
 TOLD_ERRORS = 0.01
+CANCELLED = "cancelled"
 SLOWER = 1.25
 """Latency that grew by this factor."""
 
@@ -84,9 +85,10 @@ def throughput(material: Material, time_scale: float) -> Verdict:
     if whole.failing > TOLD_ERRORS:
         warnings = (f"{whole.failed} of {whole.count} requests in steady failed: {whole.error}",)
     rates = _rates(held.detail, time_scale)
-    sigma = f" ± {held.uncertainty:.0%}" if held.uncertainty is not None else ""
-    said = f"throughput at the end of steady was {held.value:.0%}{sigma} of that at its start{rates}"
-    if held.value + SIGMAS * (held.uncertainty or 0.0) < limit.value:
+    uncertainty = held.uncertainty or 0.0
+    sigma = f" ± {100 * uncertainty:.0f}" if uncertainty >= 0.005 else ""
+    said = f"throughput at the end of steady was {held.value * 100:.0f}{sigma} % of that at its start{rates}"
+    if held.value + SIGMAS * uncertainty < limit.value:
         likely, advice = _why(material, first, last)
         return failed(
             f"{said}, less than {limit.text}", likely=likely, advice=advice, warnings=warnings, evidence=evidence
@@ -109,7 +111,8 @@ def _why(material: Material, first: Part, last: Part) -> tuple[str, str]:
     if heat:
         return f"heat: {heat}", "test_threshold, test_throttling and test_rise say more of the loop"
     if last.failing - first.failing >= MORE_ERRORS:
-        grew = f"{first.failing:.0%} of the requests failed at first, {last.failing:.0%} at the end ({last.error})"
+        before, now = _percent(first.failing), _percent(last.failing)
+        grew = f"{before} of the requests failed at first, {now} at the end ({last.error})"
         if last.refused > last.failed / 2:
             return f"the access layer refuses: {grew}", "raise the gateway's limits, or fewer concurrent_requests"
         return f"the access layer: {grew}", "pytest suites/supernode, and the gateway's own log"
@@ -190,6 +193,8 @@ def _fifths(steady: Phase) -> tuple[Phase, Phase]:
 def _part(requests: Requests, phase: Phase, time_scale: float) -> Part:
     ended = requests.start_seconds + np.nan_to_num(requests.latency_seconds)
     inside = (ended >= phase.start_seconds) & (ended < phase.end_seconds)
+    # What the end of the load cut off did not fail.
+    inside &= np.array([not error.startswith(CANCELLED) for error in requests.error], dtype=np.bool_)
     bad = inside & ((requests.status != 200) | np.array([bool(error) for error in requests.error], dtype=np.bool_))
     good = requests.latency_seconds[inside & ~bad]
     errors = [requests.error[i] or f"status {requests.status[i]}" for i in np.flatnonzero(bad).tolist()]
@@ -207,7 +212,15 @@ def _rates(detail: Mapping[str, Scalar], time_scale: float) -> str:
     first, last = detail.get("first_per_second"), detail.get("last_per_second")
     if not isinstance(first, (int, float)) or not isinstance(last, (int, float)):
         return ""
-    return f" ({first * time_scale:.3g} → {last * time_scale:.3g} {detail.get('amounts', 'requests')}/s)"
+    return f" ({_rate(first * time_scale)} → {_rate(last * time_scale)} {detail.get('amounts', 'requests')}/s)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
 
 
 def _rounded(value: float) -> float | None:

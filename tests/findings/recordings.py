@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,11 @@ def healthy(
     watts: float = 620.0,
 ) -> Recording:
     """Everything measured, and everything as it should be unless the loop is not."""
+    return _made(plan, seed, loop, tuple(then), watts)
+
+
+@functools.lru_cache(maxsize=64)
+def _made(plan: Plan, seed: int, loop: Loop, then: tuple[tuple[float, Loop], ...], watts: float) -> Recording:
     rng = np.random.default_rng(seed)
     run = loop_run(plan, rng, loop=loop, then=then, watts=watts)
     on = loaded(plan)

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_thermal.model import Missing, Outcome
 from pytest_thermal.recording import MissingStretch
-from tests.analysis.signals import EPOCH, with_gap
+from tests.analysis.signals import EPOCH, Floats, Plan, with_gap
 from tests.findings.recordings import (
     CAP,
     GPU,
@@ -41,11 +41,11 @@ def test_a_hole_is_told_with_the_recorders_reason() -> None:
 
 
 def test_holes_in_several_phases() -> None:
-    def every_tenth(values: np.ndarray[tuple[int], np.dtype[np.float64]], _: object) -> object:
+    def every_tenth(values: Floats, _: Plan) -> Floats:
         values[::10] = np.nan
         return values
 
-    found = judged(changed(healthy(), USE, every_tenth)).finding("coverage", USE)  # type: ignore[arg-type]
+    found = judged(changed(healthy(), USE, every_tenth)).finding("coverage", USE)
     assert found.outcome is Outcome.FAILED
     assert "has holes in baseline: 54 of 60 readings are there, 90.0%; also in ramp, steady, cooldown" in found.seen
 
@@ -58,11 +58,11 @@ def test_holes_in_several_phases() -> None:
     ],
 )
 def test_what_no_device_does(spoil: tuple[int, float], said: str) -> None:
-    def put(values: np.ndarray[tuple[int], np.dtype[np.float64]], _: object) -> object:
+    def put(values: Floats, _: Plan) -> Floats:
         values[spoil[0]] = spoil[1]
         return values
 
-    judgement = judged(changed(healthy(), GPU, put))  # type: ignore[arg-type]
+    judgement = judged(changed(healthy(), GPU, put))
     found = judgement.finding("coverage", GPU)
     assert found.outcome is Outcome.FAILED
     assert found.message.splitlines()[0] == f"coverage: {GPU} cannot be believed: {said}"

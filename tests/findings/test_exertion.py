@@ -1,0 +1,205 @@
+"""Load and throttling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pytest_thermal.model import Outcome
+from pytest_thermal.model.series import Series
+from pytest_thermal.recording import Event, Recording
+from tests.analysis.signals import Floats, Plan, with_gap
+from tests.findings.recordings import (
+    CAP,
+    FACTS,
+    GPU,
+    HOT,
+    PLAN,
+    USE,
+    WATTS,
+    changed,
+    healthy,
+    in_phase,
+    judged,
+    limits,
+    made_series,
+    without,
+)
+
+PASSED, FAILED, OPEN, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.SKIPPED
+
+
+def first_line(message: str) -> str:
+    return message.splitlines()[0]
+
+
+# --------------------------------------------------------------------------------------------------------------- load
+
+
+def test_a_device_loaded_in_full() -> None:
+    found = judged(healthy()).finding("load", "gpu0")
+    assert found.outcome is PASSED
+    assert found.message == "load: gpu0 was loaded in full in steady: utilisation 99 %, 620 W over 57 W at idle"
+
+
+def test_a_device_that_was_not() -> None:
+    run = changed(healthy(), USE, lambda values, _: values * 0.5)
+    found = judged(run).finding("load", "gpu0")
+    assert found.outcome is FAILED
+    assert found.message.splitlines() == [
+        "load: gpu0 was not loaded in full in steady: utilisation is 50 %, below 90 %",
+        "likely: too little work for it, or work that waits for something else",
+        "try: --find-concurrency, or [stress] mode gpu where the model is served by another machine",
+    ]
+
+
+def test_a_load_that_ends_shortly_before_the_end_is_none_although_its_mean_is_high() -> None:
+    gone = PLAN.load_off - 150.0
+
+    def ends(values: Floats, plan: Plan) -> Floats:
+        return np.where(plan.times >= gone, 0.0, values)
+
+    run = without(changed(healthy(), USE, ends), WATTS)
+    steady = in_phase("steady")
+    assert run.series[USE].values[steady].mean() > 90
+    found = judged(run).finding("load", "gpu0")
+    assert found.outcome is FAILED
+    assert "in the last 5 min: utilisation is 50 %, below 90 %" in found.seen
+
+
+def test_what_ended_a_load_is_told() -> None:
+    run = changed(healthy(), USE, lambda values, plan: np.where(plan.times > PLAN.load_on + 1000, 0.0, values))
+    events = (
+        Event(time_seconds=PLAN.load_on + 1000, kind="load", detail={"what": "started", "load": "accelerator"}),
+        Event(
+            time_seconds=PLAN.load_on + 1000,
+            kind="load",
+            detail={"what": "lost", "load": "accelerator", "text": "the accelerator load (gpu_burn) was lost: exit 1"},
+        ),
+    )
+    judgement = judged(replace(run, events=events))
+    found = judgement.finding("load", "gpu0")
+    assert "likely: the accelerator load (gpu_burn) was lost: exit 1" in found.message
+    assert "try: see what ended it in events.jsonl" in found.message
+    assert judgement.finding("load", "cpu0").warnings == ()
+    assert judgement.warnings() == ("the accelerator load (gpu_burn) was lost: exit 1",)
+
+
+def test_a_load_that_was_not_measured() -> None:
+    found = judged(without(healthy(), USE, WATTS)).finding("load", "gpu0")
+    assert found.outcome is OPEN
+    assert found.message.splitlines() == [
+        "inconclusive: load: whether gpu0 was loaded is not known: utilisation: not measured; power: not measured",
+        "try: log gpu0.utilization_percent (nvidia-smi: utilization.gpu) or gpu0.power_watts beside the temperature",
+    ]
+
+
+def test_a_load_that_was_measured_in_part_only() -> None:
+    run = changed(healthy(), USE, lambda values, plan: with_gap(values, plan.times, 600.0, 60.0))
+    assert judged(run).finding("load", "gpu0").outcome is PASSED  # the power shows it
+    found = judged(without(run, WATTS)).finding("load", "gpu0")
+    assert found.outcome is OPEN
+    assert f"utilisation: {USE}: no reading for 65 s, 13 ticks in steady" in found.seen
+
+
+def test_answers_prove_a_load_only_of_the_machine_that_computes_them() -> None:
+    run = without(healthy(), USE, WATTS)
+    there = replace(run, facts={**FACTS, "gateways": {"east": "https://gateway.example/v1"}})
+    assert judged(there).finding("load", "gpu0").outcome is OPEN
+    for url in ("http://127.0.0.1:8000/v1", "http://localhost:8000/v1", "http://[::1]:8000/v1"):
+        here = replace(run, facts={**FACTS, "gateways": {"east": url}})
+        found = judged(here).finding("load", "gpu0")
+        assert found.outcome is PASSED
+        assert found.seen.endswith("inference throughput held at 100 %")
+
+
+# --------------------------------------------------------------------------------------------------------- throttling
+
+
+def counting_up(values: Floats, plan: Plan) -> Floats:
+    """20 ms of each second of the first 100 s of steady."""
+    start = plan.phases["steady"].start_seconds
+    return np.clip(plan.times - start, 0.0, 100.0) * 20.0
+
+
+def test_no_throttling() -> None:
+    found = judged(healthy()).finding("throttling", "gpu0")
+    assert found.outcome is PASSED
+    assert found.message == "throttling: gpu0 did not slow itself down because of heat"
+
+
+def test_throttling_by_heat() -> None:
+    found = judged(changed(healthy(), HOT, counting_up)).finding("throttling", "gpu0")
+    assert found.outcome is FAILED
+    assert first_line(found.message) == (
+        "throttling: gpu0 slowed itself down for 2000 ms in steady because of heat, more than 0 ms (default)"
+    )
+    assert found.evidence["steady_thermal_milliseconds"] == pytest.approx(2000.0)
+    assert found.evidence["ramp_thermal_milliseconds"] == 0.0
+    allowed = limits(throttling_most=(2500.0, "conftest.py"))
+    assert judged(changed(healthy(), HOT, counting_up), limits=allowed).finding("throttling", "gpu0").outcome is PASSED
+
+
+def test_throttling_by_heat_fails_although_nobody_knows_the_load() -> None:
+    run = without(changed(healthy(), HOT, counting_up), USE, WATTS)
+    assert judged(run).finding("throttling", "gpu0").outcome is FAILED
+
+
+def test_a_power_cap_is_told_and_fails_nothing() -> None:
+    found = judged(changed(healthy(), CAP, counting_up)).finding("throttling", "gpu0")
+    assert found.outcome is PASSED
+    assert found.warnings == ("gpu0 was slowed down for 2000 ms in steady: power_cap (power)",)
+
+
+def test_what_was_throttled_before_the_run_is_none_of_it() -> None:
+    run = changed(healthy(), HOT, lambda values, _: values + 123_456.0)
+    assert judged(run).finding("throttling", "gpu0").outcome is PASSED
+
+
+def with_register(bits: int) -> Recording:
+    """A device that has no counters, and in steady these reasons for a while."""
+    run = without(healthy(), HOT, CAP)
+    start = PLAN.phases["steady"].start_seconds
+    active = (PLAN.times >= start + 100) & (PLAN.times < start + 130)
+    register: Series = made_series("gpu0.throttle_reasons_bits", np.where(active, float(bits), 1.0))
+    return replace(run, series={**run.series, register.sensor.id: register})
+
+
+@pytest.mark.parametrize(
+    "bits, outcome",
+    [(0x20, FAILED), (0x40, FAILED), (0x48, FAILED), (0x4, PASSED), (0x88, PASSED), (0x8, OPEN), (0x1, PASSED)],
+)
+def test_a_register_of_reasons_is_read_where_there_are_no_counters(bits: int, outcome: Outcome) -> None:
+    found = judged(with_register(bits)).finding("throttling", "gpu0")
+    assert found.outcome is outcome
+    if outcome is FAILED:
+        assert "slowed itself down for 30 s in steady because of heat" in found.seen
+    if outcome is OPEN:
+        assert "by its hardware, for heat or power: it does not say which" in found.seen
+
+
+def test_a_device_whose_heat_is_no_reason_it_reports() -> None:
+    found = judged(without(healthy(), HOT)).finding("throttling", "gpu0")
+    assert found.outcome is OPEN
+    assert "none of the reasons that the device reports is thermal" in found.seen
+
+
+def test_a_counter_with_a_hole_under_load() -> None:
+    run = changed(healthy(), HOT, lambda values, plan: with_gap(values, plan.times, 1500.0, 60.0))
+    found = judged(run).finding("throttling", "gpu0")
+    assert found.outcome is OPEN
+    assert f"{HOT} has holes in steady" in found.seen
+
+
+def test_an_idle_device_that_does_not_throttle_has_shown_nothing() -> None:
+    run = changed(healthy(), USE, lambda values, _: values * 0)
+    assert judged(run).finding("throttling", "gpu0").outcome is OPEN
+    assert judged(run, loads=("cpu",)).finding("throttling", "gpu0").outcome is SKIPPED
+
+
+def test_how_hot_it_was_is_told_beside_the_throttling() -> None:
+    found = judged(changed(healthy(), HOT, counting_up)).finding("throttling", "gpu0")
+    assert "at 65.0 °C at most" in found.likely
+    assert GPU in judged(healthy()).subjects("rise")
