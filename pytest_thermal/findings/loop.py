@@ -51,9 +51,7 @@ def pump(material: Material, subject: str) -> Verdict:
             advice="take the load off; look at its connector and its control, listen to it",
             evidence=evidence,
         )
-    for phase in LOADED_PHASES:
-        if phase in material.phases:
-            need_coverage(material, series, phase)
+    need_coverage(material, series, "baseline", *(phase for phase in LOADED_PHASES if phase in material.phases))
     return passed(
         f"{subject} turns at {usual:.0f} rpm, at its slowest at {values.min():.0f} rpm under load", evidence=evidence
     )
