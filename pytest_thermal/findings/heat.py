@@ -115,6 +115,17 @@ def threshold(material: Material, subject: str) -> Verdict:
             warnings=(*warnings, *stops),
             evidence={**evidence, "above_seconds": above},
         )
+    left = _margin(material, series)
+    if left is not None and left < 0:
+        likely, advice = fault_words(material, series, _COOLING, "test_rise and test_settled say more of the loop")
+        return failed(
+            f"{subject} reached {top:.1f} °C{f' in {where}' if where else ''}, {-left:g} K more than the device's own "
+            "limit (its margin to it)",
+            likely=likely,
+            advice=advice,
+            warnings=warnings,
+            evidence={**evidence, "margin_kelvin": left},
+        )
     if not material.to_be_loaded(series.sensor.device):
         return _not_loaded(material, series)
     need_phases(material, "steady")
@@ -266,6 +277,15 @@ def _phase_at(material: Material, seconds: float) -> str:
         if phase.start_seconds <= seconds < phase.end_seconds:
             return phase.name
     return ""
+
+
+def _margin(material: Material, series: Series) -> float | None:
+    """The least that was left to a limit which the device tells as a margin only, in K; for its own temperature."""
+    margin = material.series(f"{series.sensor.device}.temperature_kelvin_margin")
+    if margin is None or not material.is_main(series.sensor):
+        return None
+    _, values = margin.readings()
+    return float(values.min()) if values.size else None
 
 
 def _left_out(highest: object, limit: float, subject: str) -> tuple[str, ...]:

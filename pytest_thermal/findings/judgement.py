@@ -15,7 +15,7 @@ from pytest_thermal.findings.run_events import critical_stops, lost_loads
 from pytest_thermal.findings.run_facts import planned_seconds, time_scale_of
 from pytest_thermal.findings.stretching import stretch
 from pytest_thermal.findings.subjects import CHECKS, is_heated, subjects
-from pytest_thermal.findings.telling import span
+from pytest_thermal.findings.telling import shortened, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, undecided
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.series import Figure
@@ -158,7 +158,7 @@ class Judgement:
             layer=check,
             subject=subject,
             outcome=verdict.outcome,
-            seen=verdict.seen,
+            seen=shortened(verdict.seen),
             likely=verdict.likely,
             advice=verdict.advice,
             evidence=evidence,

@@ -193,7 +193,7 @@ class Material:
             if phase in self.phases:
                 covered = self.coverage(series, phase)
                 if covered.complete is not Answer.YES:
-                    return None, f"{series.sensor.id}: {covered.reason} in {phase}"
+                    return None, f"{covered.reason.partition('; ')[0]} in {phase}"
         return series, ""
 
     def _proof(self, device: str) -> LoadProof:

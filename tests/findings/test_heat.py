@@ -25,6 +25,7 @@ from tests.findings.recordings import (
     judged,
     limits,
     loaded,
+    made_series,
     with_limits,
     without,
     without_phase,
@@ -132,6 +133,20 @@ def test_the_devices_own_limit_is_named() -> None:
     assert found.outcome is FAILED
     assert "more than 60 °C (device (slowdown))" in found.seen
     assert found.evidence["limit_origin"] == "device (slowdown)"
+
+
+def test_a_limit_that_the_device_tells_as_a_margin() -> None:
+    run = healthy()
+    left = made_series("gpu0.temperature_kelvin_margin", 62.0 - run.series[GPU].values)
+    below = replace(run, series={**run.series, left.sensor.id: left})
+    found = judged(below).finding("threshold", GPU)
+    assert found.outcome is FAILED
+    assert first_line(found.message) == (
+        f"threshold: {GPU} reached 65.0 °C in steady, 3 K more than the device's own limit (its margin to it)"
+    )
+    assert judged(below).finding("threshold", MEMORY).outcome is PASSED
+    at_it = changed(below, left.sensor.id, lambda values, _: values + 3.0)
+    assert judged(at_it).finding("threshold", GPU).outcome is PASSED
 
 
 def test_the_bench_files_limit_is_named() -> None:

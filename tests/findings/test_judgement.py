@@ -121,6 +121,21 @@ def test_messages_are_for_people() -> None:
                 assert found.advice, found
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 61, 90])
+def test_however_few_readings_there_are_something_is_said_of_them(count: int) -> None:
+    run = healthy()
+    series = {
+        name: replace(one, time_seconds=one.time_seconds[:count], values=one.values[:count])
+        for name, one in run.series.items()
+    }
+    for phases in (run.phases, run.phases[: count % 5], ()):
+        cut = replace(run, series=series, phases=phases, state="cut off")
+        judgement = judged(cut, earlier=EARLIER)
+        assert all(found.seen for found in judgement.findings())
+        assert json.dumps(judgement.summary(), allow_nan=False)
+        assert judgement.finding("rise", GPU).outcome is not PASSED
+
+
 def test_each_finding_is_made_once() -> None:
     judgement = judged(healthy())
     assert judgement.finding("rise", GPU) is judgement.finding("rise", GPU)

@@ -1,0 +1,89 @@
+"""Whether a phase was gone through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pytest_thermal.findings import stretch
+from pytest_thermal.findings.phase import phase_finding
+from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.recording import Event, Recording
+from tests.findings.recordings import FACTS, PLAN, healthy, without_phase
+
+STEADY = PLAN.phases["steady"]
+
+
+def with_event(kind: str, **detail: str) -> Recording:
+    return replace(healthy(), events=(Event(time_seconds=STEADY.start_seconds + 60, kind=kind, detail=detail),))
+
+
+def steady(run: Recording) -> Finding:
+    return phase_finding(run, "steady")
+
+
+def phased(run: Recording) -> Recording:
+    """Requests as the load writes them: each with the phase that it began in."""
+    rows = run.requests
+    assert rows is not None
+    names = tuple("ramp" if start < STEADY.start_seconds else "steady" for start in rows.start_seconds)
+    return replace(run, requests=replace(rows, phase=names))
+
+
+def test_a_phase_that_lasted_as_planned() -> None:
+    found = steady(phased(healthy()))
+    assert found.outcome is Outcome.PASSED
+    assert found.message == "phase: steady lasted for 40 min as planned, 9,592 requests"
+    assert found.subject == "steady"
+
+
+def test_a_phase_that_was_cut_short_or_never_came() -> None:
+    run = healthy()
+    short = replace(STEADY, end_seconds=STEADY.start_seconds + 600)
+    cut = replace(run, state="cut off", phases=(*run.phases[:2], short))
+    found = steady(cut)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.message.startswith("inconclusive: phase: steady lasted for 10 min of 40 min: the recorder died")
+    missing = phase_finding(cut, "cooldown")
+    assert missing.outcome is Outcome.INCONCLUSIVE
+    assert missing.message.startswith("inconclusive: phase: cooldown was not recorded: the recorder died")
+    assert phase_finding(run, "limit").outcome is Outcome.SKIPPED
+    assert phase_finding(without_phase(replace(run, facts={}), "cooldown"), "cooldown").outcome is Outcome.SKIPPED
+
+
+def test_what_took_the_load_off_fails_the_phase() -> None:
+    found = steady(with_event("critical", text="gpu0 is at 96 °C, above the critical threshold of 95 °C"))
+    assert found.outcome is Outcome.FAILED
+    assert "but the load was taken off: gpu0 is at 96 °C" in found.seen
+    lost = steady(with_event("load", what="lost", load="cpu", text="the cpu load (stress-ng) was lost: exit code 2"))
+    assert lost.outcome is Outcome.FAILED
+    assert "but the cpu load (stress-ng) was lost: exit code 2" in lost.seen
+    assert steady(with_event("load", what="started", load="cpu")).outcome is Outcome.PASSED
+    assert phase_finding(with_event("critical", text="x"), "baseline").outcome is Outcome.PASSED
+
+
+def failing(share: float) -> Recording:
+    run = phased(healthy())
+    rows = run.requests
+    assert rows is not None
+    bad = np.arange(len(rows)) < share * len(rows)
+    return replace(run, requests=replace(rows, error=tuple("status 503" if one else "" for one in bad)))
+
+
+def test_a_load_of_errors_is_none() -> None:
+    found = steady(failing(0.8))
+    assert found.outcome is Outcome.FAILED
+    assert "requests failed: status 503" in found.seen
+    assert found.evidence["most_frequent_error"] == "status 503"
+    some = steady(failing(0.2))
+    assert some.outcome is Outcome.PASSED
+    assert some.warnings[0].endswith("requests failed: status 503")
+
+
+def test_lengths_are_told_in_wall_time() -> None:
+    run = replace(healthy(), facts={**FACTS, "time_scale": 20.0, "simulated": True})
+    found = steady(stretch(run, 20.0))
+    assert found.outcome is Outcome.PASSED
+    assert found.seen.startswith("steady lasted for 40 min as planned")
+    assert found.evidence["simulated"] is True
