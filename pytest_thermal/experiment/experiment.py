@@ -29,6 +29,7 @@ from pytest_thermal.recording import (
     create_run,
     start_recorder,
 )
+from pytest_thermal.recording.layout import read_run_json
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Sensor
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 LOADED_PHASES = ("ramp", "steady", "limit")
 _LOOK_SECONDS = 0.2
 _READY_SECONDS = 90.0
+_NOTED_SECONDS, _NOTED_LOOK_SECONDS = 5.0, 0.02
 _MARGIN_SECONDS = 120.0
 """What a load may outlive its plan by on its own, should everything that takes it off have died."""
 
@@ -305,6 +307,7 @@ class Experiment:
             end_seconds = self._enter(following)
         else:
             end_seconds = self._enter(None)
+        self._wait_until_noted(name)
         return PhaseRecord(
             name=name,
             planned_seconds=seconds,
@@ -313,6 +316,15 @@ class Experiment:
             loads=tuple(work.tool for work in self._works) if name in LOADED_PHASES else (),
             notes=watcher.notes_since(start_seconds),
         )
+
+    def _wait_until_noted(self, name: str) -> None:
+        """The recorder writes ``run.json`` when its disk lets it; who judges the phase now should find its end."""
+        deadline = time.monotonic() + _NOTED_SECONDS
+        while time.monotonic() < deadline:
+            told = read_run_json(self._recording().run).get("phases", [])
+            if any(phase["name"] == name and phase["end_seconds"] is not None for phase in told):
+                return
+            self._pause(_NOTED_LOOK_SECONDS)
 
     def _enter(self, name: str | None) -> float:
         began_seconds = self._recording().phase(name)

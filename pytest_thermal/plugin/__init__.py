@@ -37,7 +37,7 @@ from pytest_thermal.plugin.parametrisation import pytest_generate_tests
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.session import Access
-    from pytest_thermal.plugin.thermal_run import JudgedRun as Thermal
+    from pytest_thermal.plugin.judged_run import JudgedRun as Thermal
 
 __all__ = [
     "Access",
@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
 
         return Access
     if name == "Thermal":
-        from pytest_thermal.plugin.thermal_run import JudgedRun
+        from pytest_thermal.plugin.judged_run import JudgedRun
 
         return JudgedRun
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

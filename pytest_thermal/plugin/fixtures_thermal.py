@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from pytest_thermal.findings import Limits
     from pytest_thermal.plugin.own_measurements import BenchSensors, LoadFactory, RecorderFactory
-    from pytest_thermal.plugin.runs import Runs
-    from pytest_thermal.plugin.thermal_run import JudgedRun, ThermalRun
+    from pytest_thermal.plugin.run_archive import Runs
+    from pytest_thermal.plugin.judged_run import JudgedRun, ThermalRun
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def thermal_run(pytestconfig: pytest.Config) -> ThermalRun:
 @pytest.fixture
 def thermal(request: pytest.FixtureRequest, thermal_run: ThermalRun) -> JudgedRun:
     """The thermal run's checks: `thermal.require("rise", sensor)` ends the test as that check ended."""
-    from pytest_thermal.plugin.thermal_run import JudgedRun
+    from pytest_thermal.plugin.judged_run import JudgedRun
     from pytest_thermal.plugin.thermal_session import thermal_session
 
     broken = thermal_session(request.config).broken()
@@ -78,7 +78,7 @@ def limits(pytestconfig: pytest.Config) -> Limits:
 @pytest.fixture(scope="session")
 def runs(pytestconfig: pytest.Config) -> Runs:
     """The archive: the runs below `--runs`."""
-    from pytest_thermal.plugin.runs import Runs
+    from pytest_thermal.plugin.run_archive import Runs
     from pytest_thermal.plugin.thermal_session import archive
 
     return Runs(archive(pytestconfig))

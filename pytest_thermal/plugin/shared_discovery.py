@@ -17,7 +17,8 @@ from pytest_thermal.plugin.sources import bench_sources
 if TYPE_CHECKING:
     from pytest_thermal.model.readings import Sensor
 
-_FILE = "sensors.json"
+_FILE = "sensors.found"
+"""Not `.json`: those are the ids that workers leave."""
 
 
 def discovered(config: pytest.Config) -> Sequence[Sensor]:

@@ -13,7 +13,7 @@ import pytest
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.keys import THERMAL
-from pytest_thermal.plugin.thermal_run import ThermalRun
+from pytest_thermal.plugin.judged_run import ThermalRun
 
 if TYPE_CHECKING:
     from pytest_thermal.findings import Judgement, Limits

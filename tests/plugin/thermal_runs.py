@@ -28,6 +28,7 @@ class Started:
     """A pytest under way, and every process that it brought about."""
 
     def __init__(self, folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self.runs = folder / "runs"
         self._mark = uuid.uuid4().hex
@@ -75,12 +76,22 @@ class Started:
 
     def left(self) -> list[str]:
         """Command lines of the processes that it brought about and that are there still, but for itself."""
-        found = []
+        return list(self._processes().values())
+
+    def processes(self, *names: str) -> list[int]:
+        """Those of them that run one of these programs, not those that guard them."""
+        words = {pid: line.split(" -- ")[0] for pid, line in self._processes().items()}
+        return [pid for pid, line in words.items() if "guard" not in line and any(name in line for name in names)]
+
+    def _processes(self) -> dict[int, str]:
+        found = {}
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit() and int(folder.name) != self.process.pid:
                 with contextlib.suppress(OSError):
                     if f"{_MARK}={self._mark}".encode() in (folder / "environ").read_bytes():
-                        found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                        line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                        if line:  # a process that is gone and not waited for has none
+                            found[int(folder.name)] = line
         return found
 
     def loads(self) -> list[str]:
@@ -94,6 +105,10 @@ class Started:
         """Its one run directory."""
         (found,) = self.runs.iterdir()
         return found
+
+    def rows(self) -> int:
+        """Ticks recorded so far."""
+        return (self.run() / "samples" / "demo.csv").read_bytes().count(b"\n")
 
     def facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = json.loads((self.run() / "run.json").read_text())
