@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_thermal.analysis import Answer
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import need_phases, need_series, why_missing
 from pytest_thermal.findings.telling import span
-from pytest_thermal.findings.verdict import Verdict, failed, passed, skipped
+from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.series import Series
 
 OF_A_RUN = ("baseline", "ramp", "steady", "cooldown")
 OF_A_LOG = ("baseline", "steady")
+DEVICE_AT_FAULT = frozenset(
+    {Missing.ABSENT, Missing.UNREADABLE, Missing.DEVICE_ERROR, Missing.IMPLAUSIBLE, Missing.STUCK}
+)
+"""Reasons for a missing reading that speak against the device or its driver; a slow tool's do not."""
 
 
 def coverage(material: Material, subject: str) -> Verdict:
-    """Readings present ÷ readings due and the longest gap, in every phase; and whether the sensor can be believed."""
+    """Readings present ÷ readings due and the longest gap, in every phase; and whether the sensor can be believed.
+
+    Holes leave the question open, as they do for every figure that needs the phase; those that the device itself is to
+    blame for fail.
+    """
     series = need_series(material, subject, empty=True)
     if not series.present.any() and _is_not_offered(material, series):
         return skipped(f"{subject}: not offered by the device: {why_missing(material, series)}")
@@ -33,16 +43,17 @@ def coverage(material: Material, subject: str) -> Verdict:
     unbelievable, evidence = _unbelievable(material, series)
     evidence["coverage"] = worst
     limits = material.limits
-    if holes:
+    if holes and not unbelievable:
         also = f"; also in {', '.join(phase for phase, _ in holes[1:])}" if len(holes) > 1 else ""
-        doubt = f"; {unbelievable}" if unbelievable else ""
-        return failed(
-            f"{subject} has holes in {holes[0][0]}: {holes[0][1]}{also}{doubt} (at least "
-            f"{limits['coverage_least'].text}, no gap over {limits['gap_most'].text})",
-            likely=next(filter(None, reasons), "the source was too slow, or the machine had no time to sample"),
-            advice="pytest --sensors; the run's missing.jsonl says why each reading is missing",
-            evidence=evidence,
+        seen = (
+            f"{subject} has holes in {holes[0][0]}: {holes[0][1]}{also} (at least {limits['coverage_least'].text}, "
+            f"no gap over {limits['gap_most'].text})"
         )
+        likely = next(filter(None, reasons), "")
+        advice = "pytest --sensors; the run's missing.jsonl says why each reading is missing"
+        if _by_device(material, series, [phase for phase, _ in holes]):
+            return failed(seen, likely=likely or "the device or its driver", advice=advice, evidence=evidence)
+        raise OpenError(seen, likely=likely or "the source was too slow, or nobody sampled then", advice=advice)
     if unbelievable:
         return failed(
             f"{subject} cannot be believed: {unbelievable}",
@@ -55,6 +66,21 @@ def coverage(material: Material, subject: str) -> Verdict:
         f"{subject}: at least {worst:.1%} of its readings in every phase, longest gap {span(longest)}",
         evidence=evidence,
     )
+
+
+def _by_device(material: Material, series: Series, phases: Sequence[str]) -> bool:
+    """Whether readings are missing there because the device did not give them, and not because none were taken."""
+    own = [stretch for stretch in material.recording.missing if stretch.sensor_id == series.sensor.id]
+    for name in phases:
+        phase = material.phases[name]
+        before = [stretch for stretch in own if stretch.time_seconds < phase.start_seconds]
+        inside = [stretch for stretch in own if phase.start_seconds <= stretch.time_seconds < phase.end_seconds]
+        if any(stretch.reason in DEVICE_AT_FAULT for stretch in inside):
+            return True
+        silent = not series.during(phase).present.any()
+        if silent and before and before[-1].reason in DEVICE_AT_FAULT:
+            return True
+    return False
 
 
 def _is_not_offered(material: Material, series: Series) -> bool:

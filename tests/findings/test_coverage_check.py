@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_thermal.model import Missing, Outcome
-from pytest_thermal.recording import MissingStretch
+from pytest_thermal.recording import MissingStretch, Recording
 from tests.analysis.signals import EPOCH, Floats, Plan, with_gap
 from tests.findings.recordings import (
     CAP,
@@ -27,17 +27,46 @@ def test_a_whole_recording() -> None:
     assert found.message == f"coverage: {GPU}: at least 100.0% of its readings in every phase, longest gap 5 s"
 
 
-def test_a_hole_is_told_with_the_recorders_reason() -> None:
+def holed(reason: Missing | None) -> Recording:
     run = changed(healthy(), GPU, lambda values, plan: with_gap(values, plan.times, 600.0, 60.0))
-    why = MissingStretch(time_seconds=EPOCH + 600, sensor_id=GPU, reason=Missing.TIMEOUT, detail="10 s")
-    found = judged(replace(run, missing=(why,))).finding("coverage", GPU)
+    if reason is None:
+        return run
+    why = MissingStretch(time_seconds=EPOCH + 600, sensor_id=GPU, reason=reason, detail="as the tool says")
+    return replace(run, missing=(why,))
+
+
+SEEN = (
+    f"{GPU} has holes in steady: no reading for 65 s, 13 ticks (at least 95 % (default), no gap over 5 ticks (default))"
+)
+
+
+@pytest.mark.parametrize("reason", [Missing.DEVICE_ERROR, Missing.ABSENT, Missing.UNREADABLE, Missing.IMPLAUSIBLE])
+def test_a_hole_that_the_device_is_to_blame_for_fails(reason: Missing) -> None:
+    found = judged(holed(reason)).finding("coverage", GPU)
     assert found.outcome is Outcome.FAILED
-    seen = f"{GPU} has holes in steady: no reading for 65 s, 13 ticks"
     assert found.message.splitlines() == [
-        f"coverage: {seen} (at least 95 % (default), no gap over 5 ticks (default))",
-        "likely: timeout: 10 s",
+        f"coverage: {SEEN}",
+        f"likely: {reason}: as the tool says",
         "try: pytest --sensors; the run's missing.jsonl says why each reading is missing",
     ]
+
+
+@pytest.mark.parametrize("reason", [Missing.TIMEOUT, None])
+def test_a_hole_because_nothing_was_sampled_leaves_the_question_open(reason: Missing | None) -> None:
+    found = judged(holed(reason)).finding("coverage", GPU)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.message.splitlines()[0] == f"inconclusive: coverage: {SEEN}"
+
+
+def test_a_device_that_is_gone_since_before_a_phase_fails() -> None:
+    run = changed(healthy(), GPU, lambda values, plan: with_gap(values, plan.times, 2800.0, 1e9))
+    gone = MissingStretch(time_seconds=EPOCH + 2800, sensor_id=GPU, reason=Missing.ABSENT, detail="")
+    steady_complete = replace(run.phases[2], end_seconds=EPOCH + 2799)
+    phases = (*run.phases[:2], steady_complete, run.phases[3])
+    found = judged(replace(run, missing=(gone,), phases=phases)).finding("coverage", GPU)
+    assert found.outcome is Outcome.FAILED
+    assert "has holes in cooldown: 0 of 120 readings are there, 0.0%" in found.seen
+    assert "likely: absent" in found.message
 
 
 def test_holes_in_several_phases() -> None:
@@ -46,7 +75,7 @@ def test_holes_in_several_phases() -> None:
         return values
 
     found = judged(changed(healthy(), USE, every_tenth)).finding("coverage", USE)
-    assert found.outcome is Outcome.FAILED
+    assert found.outcome is Outcome.INCONCLUSIVE
     assert "has holes in baseline: 54 of 60 readings are there, 90.0%; also in ramp, steady, cooldown" in found.seen
 
 
@@ -93,7 +122,7 @@ def test_what_a_device_does_not_offer_is_skipped_and_what_failed_is_not() -> Non
     found = judged(replace(run, missing=(absent,))).finding("coverage", CAP)
     assert found.outcome is Outcome.SKIPPED
     assert found.seen == f"{CAP}: not offered by the device: not offered: N/A"
-    assert judged(run).finding("coverage", CAP).outcome is Outcome.FAILED
+    assert judged(run).finding("coverage", CAP).outcome is Outcome.INCONCLUSIVE
     broken = replace(absent, reason=Missing.DEVICE_ERROR)
     assert judged(replace(run, missing=(broken,))).finding("coverage", CAP).outcome is Outcome.FAILED
 

@@ -223,8 +223,8 @@ def test_healthy_benches_do_not_fail() -> None:
     for _ in range(25):
         plan = some_plan(rng)
         judgement = judged(of(healthy_loop_run(rng, plan, some_loop(rng)), plan))
-        failed = [found for found in judgement.findings() if found.outcome is Outcome.FAILED]
-        assert all(found.check == "coverage" for found in failed), [found.message for found in failed]
+        failed = [found.message for found in judgement.findings() if found.outcome is Outcome.FAILED]
+        assert not failed
         whole += verdicts(judgement) == {PASSED}
     assert whole >= 22  # a short baseline may have lost a reading or two too many
 
