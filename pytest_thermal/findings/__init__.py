@@ -13,7 +13,7 @@ from pytest_thermal.findings.subjects import CHECKS, INFERENCE, subjects
 if TYPE_CHECKING:
     from pytest_thermal.findings.earlier import Earlier, choose_earlier
     from pytest_thermal.findings.foreign_phases import with_phases
-    from pytest_thermal.findings.judgement import Judgement
+    from pytest_thermal.findings.judgement import Judgement, finding_as_json
     from pytest_thermal.findings.limits import Limit, Limits, limits_for
     from pytest_thermal.findings.run_facts import is_simulated, planned_loads, time_scale_of
     from pytest_thermal.findings.stretching import stretch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "earlier": ("Earlier", "choose_earlier"),
     "foreign_phases": ("with_phases",),
-    "judgement": ("Judgement",),
+    "judgement": ("Judgement", "finding_as_json"),
     "limits": ("Limit", "Limits", "limits_for"),
     "run_facts": ("is_simulated", "planned_loads", "time_scale_of"),
     "stretching": ("stretch",),
@@ -36,6 +36,7 @@ __all__ = [
     "Limit",
     "Limits",
     "choose_earlier",
+    "finding_as_json",
     "is_simulated",
     "limits_for",
     "planned_loads",

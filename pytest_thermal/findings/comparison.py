@@ -103,7 +103,6 @@ def _earlier_of(material: Material, earlier: Earlier | None) -> Material | str:
 
 def _need_same_ground(material: Material, series: Series) -> None:
     """That the rise of a run is worth comparing."""
-    need_phases(material, "baseline", "steady")
     need_belief(material, series)
     need_coverage(material, series, "steady")
     need_cold_start(material, series)

@@ -141,7 +141,7 @@ class Judgement:
                 for phase in self.recording.phases
             ],
             "figures": {sensor: [_figure(one) for one in figures] for sensor, figures in self.figures().items()},
-            "findings": [_finding(found) for found in self.findings()],
+            "findings": [finding_as_json(found) for found in self.findings()],
         }
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -205,7 +205,8 @@ def _figure(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """A finding as it stands in ``summary.json``."""
     return {
         "check": finding.check,
         "subject": finding.subject,

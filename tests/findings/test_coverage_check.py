@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pytest_thermal.findings import Earlier
 from pytest_thermal.model import Missing, Outcome
 from pytest_thermal.recording import MissingStretch, Recording
 from tests.analysis.signals import EPOCH, Floats, Plan, with_gap
@@ -101,11 +102,11 @@ def test_what_no_device_does(spoil: tuple[int, float], said: str) -> None:
 def test_a_stuck_sensor_passes_nothing() -> None:
     since = int(PLAN.times.searchsorted(PLAN.load_on + 1000))
     run = changed(healthy(), GPU, lambda values, _: np.where(np.arange(values.size) >= since, values[since], values))
-    judgement = judged(run)
+    judgement = judged(run, earlier=Earlier(name="latest", recording=healthy(seed=9), why=()))
     found = judgement.finding("coverage", GPU)
     assert found.outcome is Outcome.FAILED
     assert "cannot be believed: stood at" in found.seen
-    for check in ("baseline", "threshold", "rise", "settled", "rebound"):
+    for check in ("baseline", "threshold", "rise", "settled", "rebound", "drift"):
         assert judgement.finding(check, GPU).outcome is Outcome.INCONCLUSIVE
         assert f"{GPU} is stuck" in judgement.finding(check, GPU).message
 
