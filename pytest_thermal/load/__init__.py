@@ -1,7 +1,7 @@
 """Loads: what makes heat and traffic, each as one process under a guard that always stops it.
 
 What is heavy is imported when it is asked for: the guard, the burners and the load generator are processes of their
-own, whose modules lie here too.
+own, whose modules lie here too. `inference_work` is in the module of its name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pytest_thermal.load.accelerator import accelerator_works, torch_device
     from pytest_thermal.load.cpu import cpu_work
     from pytest_thermal.load.errors import LoadError
-    from pytest_thermal.load.inference_work import inference_work
     from pytest_thermal.load.loads import Loads
     from pytest_thermal.load.orders import PROFILES
     from pytest_thermal.load.plan import burn_works, plan_works
@@ -24,7 +23,6 @@ _HOMES = {
     "accelerator": ("accelerator_works", "torch_device"),
     "cpu": ("cpu_work",),
     "errors": ("LoadError",),
-    "inference_work": ("inference_work",),
     "loads": ("Loads",),
     "orders": ("PROFILES",),
     "plan": ("burn_works", "plan_works"),
@@ -45,7 +43,6 @@ __all__ = [
     "accelerator_works",
     "burn_works",
     "cpu_work",
-    "inference_work",
     "plan_works",
     "start",
     "torch_device",

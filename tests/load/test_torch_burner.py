@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def burn(
 ) -> tuple[int, str]:
     """Exit code and words of a burner that has a fake torch."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest_thermal.load.torch_burner", "--limit", "0.4", *arguments],
+        [sys.executable, "-m", "pytest_thermal.load.torch_burner", "--limit", "0.15", *arguments],
         input=given,
         capture_output=True,
         env={**os.environ, **own_environ({"PYTHONPATH": str(fake_torch(tmp_path, *adapters))}), **(environ or {})},

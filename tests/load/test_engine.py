@@ -1,0 +1,199 @@
+"""One request in, one answer out, whatever the gateway does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from pytest_thermal.demo import DemoGateway
+from pytest_thermal.load.engine import Answer, Engine, Target
+
+BODY = {"model": "demo-chat", "messages": [{"role": "user", "content": "Write at length."}], "max_tokens": 6}
+STREAM = {**BODY, "stream": True, "stream_options": {"include_usage": True}}
+
+
+def target(gateway: DemoGateway, *, read_seconds: float = 20.0) -> Target:
+    return Target(base_url=gateway.url, key=SecretStr(gateway.key), connect_seconds=20.0, read_seconds=read_seconds)
+
+
+def ask(
+    fault: str | None,
+    body: Mapping[str, Any],
+    *,
+    read_seconds: float = 20.0,
+    environ: Mapping[str, str] | None = None,
+    times: int = 1,
+) -> Answer:
+    """The last of so many answers to the same question."""
+
+    async def asked(gateway: DemoGateway) -> Answer:
+        trust = {"SSL_CERT_FILE": str(gateway.ca_file)} if gateway.ca_file else {}
+        connection = Engine(target(gateway, read_seconds=read_seconds), {**(environ or {}), **trust}).connection()
+        try:
+            for _ in range(times):
+                answer = await connection.send(body)
+            return answer
+        finally:
+            await connection.close()
+
+    with DemoGateway(fault=fault) as gateway:
+        answer = asyncio.run(asked(gateway))
+        assert gateway.key not in repr(answer)
+        return answer
+
+
+@pytest.mark.parametrize("fault", [None, "stream-comments", "stream-no-done", "open", "tls-good", "stream-buffered"])
+def test_a_stream_is_read_with_its_times(fault: str | None) -> None:
+    answer = ask(fault, STREAM)
+    assert (answer.ok, answer.status, answer.error) == (True, 200, "")
+    assert answer.completion_tokens == 6
+    assert answer.prompt_tokens is not None
+    assert answer.text
+    assert answer.ttft_seconds is not None
+    assert answer.last_token_seconds is not None
+    assert 0 < answer.ttft_seconds <= answer.last_token_seconds <= answer.latency_seconds
+
+
+def test_a_whole_answer_has_no_first_token() -> None:
+    answer = ask(None, BODY)
+    assert (answer.ok, answer.status, answer.completion_tokens) == (True, 200, 6)
+    assert answer.ttft_seconds is None
+    assert answer.text
+    assert answer.latency_seconds > 0
+
+
+@pytest.mark.parametrize("fault", ["stream-ignored", "no-usage", "stream-no-usage", "reasoning"])
+def test_odd_answers_are_answers(fault: str) -> None:
+    answer = ask(fault, STREAM)
+    assert answer.ok, answer.error
+    assert answer.text
+
+
+@pytest.mark.parametrize(
+    "fault, body, read_seconds, status, error",
+    [
+        ("stream-cut", STREAM, 20.0, 200, "answer cut off: "),
+        ("stream-truncated", STREAM, 20.0, 200, "the stream ended early: after 2 tokens, without finish_reason"),
+        ("stream-error-event", STREAM, 20.0, 200, "an error within the stream: “"),
+        ("stream-stall", STREAM, 0.3, 200, "answer cut off: the answer stopped half-way"),
+        ("chat-hang", BODY, 0.3, None, "no answer in time: no answer in time"),
+        ("cut-connection", BODY, 20.0, None, "closed without an answer: "),
+        ("refused", BODY, 20.0, None, "connection refused: "),
+        ("tls-expired", BODY, 20.0, None, "no TLS: "),
+        ("bad-gateway", BODY, 20.0, 502, "502 Bad Gateway: “502 Bad Gateway”"),
+        ("key-wrong", BODY, 20.0, 401, "401 Unauthorized: “Incorrect API key provided"),
+        ("no-choices", BODY, 20.0, 200, "no completion"),
+        ("chat-html", BODY, 20.0, 200, "no completion: “Sign in”"),
+        ("empty", BODY, 20.0, 204, "no completion: the answer is empty"),
+    ],
+)
+def test_a_failure_is_told_in_words(
+    fault: str, body: Mapping[str, Any], read_seconds: float, status: int | None, error: str
+) -> None:
+    answer = ask(fault, body, read_seconds=read_seconds)
+    assert not answer.ok
+    assert answer.status == status
+    assert answer.error.startswith(error)
+    assert answer.latency_seconds > 0
+
+
+def test_what_is_asked_for_in_seconds_is_kept() -> None:
+    answer = ask("quota-429", BODY, times=4)
+    assert (answer.status, answer.trouble) == (429, "429 Too Many Requests")
+    assert answer.retry_after_seconds is not None
+    assert 1 <= answer.retry_after_seconds <= 60
+
+
+def test_an_answer_that_trickles_is_given_up() -> None:
+    # The demo's slowest stream: 50 tokens at 0.1 s each, never a silence of 0.4 s.
+    async def asked(gateway: DemoGateway) -> Answer:
+        connection = Engine(
+            Target(base_url=gateway.url, key=SecretStr(gateway.key), connect_seconds=0.1, read_seconds=0.4), {}
+        ).connection()
+        try:
+            return await connection.send({**STREAM, "max_tokens": 50})
+        finally:
+            await connection.close()
+
+    with DemoGateway(token_seconds=0.1) as gateway:
+        answer = asyncio.run(asked(gateway))
+    assert answer.error == "answer too slow: not at its end after 0.9 s, though bytes kept coming"
+    assert answer.ttft_seconds is not None
+
+
+def test_one_that_is_cancelled_answers_so() -> None:
+    async def asked(gateway: DemoGateway) -> Answer:
+        connection = Engine(target(gateway), {}).connection()
+        task = asyncio.create_task(connection.send(BODY))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        answer = await task
+        await connection.close()
+        return answer
+
+    with DemoGateway(fault="chat-hang") as gateway:
+        answer = asyncio.run(asked(gateway))
+    assert answer.error == "cancelled: the load was taken off"
+    assert answer.latency_seconds > 0
+
+
+@pytest.mark.parametrize("answers_each", [0, 1], ids=["never", "once"])
+def test_a_kept_connection_that_was_closed_is_no_failure(answers_each: int) -> None:
+    """A server that closes a connection on its second request, as one does that just gave up a kept one."""
+    connections = 0
+    serving: list[asyncio.Task[None] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        serving.append(asyncio.current_task())
+        for _ in range(answers_each):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 41\r\n\r\n")
+            writer.write(b'{"choices": [{"message": {"content": ""}}')
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async def asked() -> list[Answer]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        where = Target(base_url=f"http://127.0.0.1:{port}/v1", key=None, connect_seconds=20.0, read_seconds=20.0)
+        connection = Engine(where, {}).connection()
+        answers = [await connection.send({}) for _ in range(2)]
+        await connection.close()
+        server.close()
+        await asyncio.gather(*filter(None, serving))
+        return answers
+
+    answers = asyncio.run(asked())
+    assert [answer.status for answer in answers] == [200 if answers_each else None] * 2
+    # A new connection that is closed is a failure, and not tried again.
+    assert connections == 2
+
+
+def test_many_connections_share_their_trust() -> None:
+    with DemoGateway(fault="tls-good") as gateway:
+        engine = Engine(target(gateway), {**os.environ, "SSL_CERT_FILE": str(gateway.ca_file)})
+        contexts = {
+            id(engine.connection()._client._transport._pool._ssl_context)  # type: ignore[attr-defined]
+            for _ in range(5)
+        }
+    assert len(contexts) == 1
+
+
+def test_the_first_listed_model_is_found() -> None:
+    def found(fault: str | None) -> str | None:
+        with DemoGateway(fault=fault) as gateway:
+            return asyncio.run(Engine(target(gateway), {}).first_listed_model())
+
+    assert found(None) == "demo-chat"
+    assert found("models-missing") is None
+    assert found("refused") is None
