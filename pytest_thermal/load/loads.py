@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class Loads:
-    """What loads the bench right now. Leaving the context stops all of it."""
+    """What loads the bench right now. Leaving the context stops all of it. Any thread may stop it."""
 
     def __init__(self, *, log_folder: Path | None = None, starter: Callable[..., RunningLoad] = start) -> None:
         self._log_folder = log_folder
         self._start = starter
         self._running: list[RunningLoad] = []
+        self._changing = threading.Lock()
         self._phase = ""
 
     def __enter__(self) -> Self:
@@ -62,29 +64,31 @@ class Loads:
         if self._log_folder is not None:
             log = self._log_folder / f"load_{re.sub(r'[^a-z0-9]+', '-', work.tool.lower()).strip('-')}.log"
         load = self._start(work, log=log, phase=self._phase)
-        self._running.append(load)
+        with self._changing:
+            self._running.append(load)
         return load
 
     def phase(self, name: str) -> None:
         """Requests that start from now on belong to this phase, also those of loads that are started later."""
         self._phase = name
-        for load in self._running:
+        for load in self.running:
             load.phase(name)
 
     def statuses(self) -> tuple[tuple[Work, LoadStatus], ...]:
         """What each is doing."""
-        return tuple((load.work, load.status()) for load in self._running)
+        return tuple((load.work, load.status()) for load in self.running)
 
     def lost(self) -> tuple[tuple[Work, LoadEnded], ...]:
         """Those that ended though nobody stopped them, with how."""
-        return tuple((load.work, load.ended) for load in self._running if load.ended is not None)
+        return tuple((load.work, load.ended) for load in self.running if load.ended is not None)
 
     def stop(self, kinds: Collection[WorkKind] | None = None) -> tuple[tuple[Work, LoadEnded], ...]:
         """Take loads off, those of some kinds or all, within 2 s together; says how each ended. Never raises."""
-        return self._stop([load for load in self._running if kinds is None or load.work.kind in kinds])
+        return self._stop([load for load in self.running if kinds is None or load.work.kind in kinds])
 
     def _stop(self, chosen: list[RunningLoad]) -> tuple[tuple[Work, LoadEnded], ...]:
-        self._running = [load for load in self._running if load not in chosen]
+        with self._changing:
+            self._running = [load for load in self._running if load not in chosen]
         for load in reversed(chosen):
             load.ask_to_stop()  # so that they end side by side, within the time of one
         return tuple((load.work, load.stop()) for load in reversed(chosen))
