@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
@@ -21,6 +22,7 @@ BY_MODE: Mapping[str, frozenset[str]] = {
     "mixed": frozenset({"cpu", "inference"}),
 }
 """What each ``[stress] mode`` puts under load."""
+_VERSION = re.compile(r"\s+v?\d[\w.-]*")
 _LOADED_BY = {
     Kind.CPU: frozenset({"cpu"}),
     Kind.ACCELERATOR: frozenset({"accelerator", "inference"}),
@@ -29,14 +31,15 @@ _LOADED_BY = {
 
 
 def planned_loads(facts: Mapping[str, Any]) -> frozenset[str] | None:
-    """The kinds of load that a run was to have: ``cpu``, ``accelerator``, ``inference``; None where it does not say."""
+    """The kinds of load that a run was to have: ``cpu``, ``accelerator``, ``inference``; None where it does not say.
+
+    By its mode, else by what was started; not both, since a limit phase starts more than steady had.
+    """
     load = facts.get("load")
-    mode = load.get("mode") if isinstance(load, Mapping) else None
-    works = facts.get("works")
-    started = {str(work.get("kind")) for work in works or () if isinstance(work, Mapping)}
-    if mode not in BY_MODE and not started:
-        return None
-    return BY_MODE.get(str(mode), frozenset()) | started
+    mode = str(load.get("mode")) if isinstance(load, Mapping) else ""
+    if mode in BY_MODE:
+        return BY_MODE[mode]
+    return frozenset(str(work.get("kind")) for work in _works(facts)) or None
 
 
 def is_to_be_loaded(device: str, loads: Collection[str] | None) -> bool:
@@ -86,11 +89,25 @@ def facts_of(facts: Mapping[str, Any], sensors: Collection[Sensor]) -> RunFacts:
     bench = str(facts.get("bench", ""))
     return RunFacts(
         bench=f"{bench} (simulated)" if is_simulated(facts) else bench,
-        load=dict(_flat(load, "")) if isinstance(load, Mapping) else {},
+        load={**(dict(_flat(load, "")) if isinstance(load, Mapping) else {}), **_tools(facts)},
         power_limits=caps,
         sensors=frozenset(f"{sensor.id} ({sensor.identity})" for sensor in sensors if is_heated(sensor)),
         steady_seconds=(planned_seconds(facts, "steady") or 0.0),
     )
+
+
+def _works(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [work for work in facts.get("works") or () if isinstance(work, Mapping)]
+
+
+def _tools(facts: Mapping[str, Any]) -> dict[str, Scalar]:
+    """What made the heat of steady, by kind: a built-in burner heats less than a better one. Versions do not matter."""
+    loads = planned_loads(facts) or frozenset()
+    return {
+        f"{work['kind']} tool": _VERSION.sub("", str(work["tool"]))
+        for work in _works(facts)
+        if work.get("kind") in loads and work.get("tool")
+    }
 
 
 def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
