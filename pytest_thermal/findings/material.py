@@ -24,6 +24,7 @@ from pytest_thermal.analysis import (
     measure_coverage,
     measure_shape,
     name_loop_fault,
+    not_comparable,
     prove_load,
     resistance,
     throughput_held,
@@ -32,7 +33,7 @@ from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.findings.devices import power_of, utilization_of
 from pytest_thermal.findings.foreign_phases import find_phases
 from pytest_thermal.findings.limits import Limits
-from pytest_thermal.findings.run_facts import is_to_be_loaded, planned_loads, serves_itself
+from pytest_thermal.findings.run_facts import comparable_facts, is_to_be_loaded, planned_loads, serves_itself
 from pytest_thermal.findings.subjects import in_order, is_heated, is_pump, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
@@ -260,8 +261,7 @@ class Material:
         sensor = series.sensor
         found = self.figures(series)
         allowed = self.limits.rise(sensor)
-        before = self.earlier.recording.series.get(sensor.id) if self.earlier is not None else None
-        earlier = self.earlier.shape(before) if self.earlier is not None and before is not None else None
+        earlier = self._earlier_shape(sensor)
         return name_loop_fault(
             found.clean,
             self.recording.phases,
@@ -278,6 +278,15 @@ class Material:
             rebound=found.rebound,
             earlier=earlier,
         )
+
+    def _earlier_shape(self, sensor: Sensor) -> LoopShape | None:
+        """Of an earlier run that may be compared with, and in which that device was loaded."""
+        if self.earlier is None:
+            return None
+        series = self.earlier.series(sensor.id)
+        if series is None or not_comparable(comparable_facts(self.recording), comparable_facts(self.earlier.recording)):
+            return None
+        return self.earlier.shape(series) if self.earlier.proof(sensor.device).proven is Answer.YES else None
 
     def _resistance(self, series: Series) -> Figure:
         found = self.figures(series)

@@ -62,6 +62,17 @@ def test_paste_that_has_aged_since_is_named_by_the_earlier_curve() -> None:
     assert "try: mount the cold plate anew" in found.message
 
 
+def test_a_run_that_is_not_comparable_names_no_fault() -> None:
+    other = replace(healthy(), facts={**FACTS, "load": {"mode": "cpu"}})
+    idle = changed(healthy(), USE, lambda values, _: values * 0.5)
+    hot = healthy(loop=replace(HEALTHY, contact=HEALTHY.contact * 1.6))
+    assert "likely: contact or paste: +" in judged(hot, earlier=against(healthy())).finding("rise", GPU).message
+    for earlier in (other, idle):
+        found = judged(hot, earlier=against(earlier, name="old")).finding("rise", GPU)
+        assert found.outcome is FAILED
+        assert "likely: one of these: " in found.message
+
+
 def test_without_power_the_rises_are_compared() -> None:
     now, then = without(healthy(loop=AGED), WATTS), without(healthy(), WATTS)
     found = judged(now, earlier=against(then)).finding("drift", GPU)
