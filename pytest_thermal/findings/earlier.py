@@ -9,12 +9,15 @@ from typing import Any
 
 from pytest_thermal.analysis import not_comparable
 from pytest_thermal.findings.run_facts import comparable_facts, facts_of
+from pytest_thermal.model import Outcome
 from pytest_thermal.recording import Recording, RecordingError, open_recording
 from pytest_thermal.recording.layout import RUN, read_run_json
 from pytest_thermal.recording.words import sensor_from_json
 
 LATEST, NONE = "latest", "none"
 NEEDED = ("baseline", "steady")
+OF_HEAT = ("baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "rebound", "drift")
+"""Checks that a run must not have failed itself to be what others are measured by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +42,8 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
     Args:
         archive: The folder of run directories.
         recording: This run; it may lie in the archive.
-        against: ``latest``: the newest finished, comparable run of the same bench; ``none``; else the name of a run in
-            the archive, or the path of a run directory or a log.
+        against: ``latest``: the newest finished, comparable run of the same bench that did not fail itself; ``none``;
+            else the name of a run in the archive, or the path of a run directory or a log.
     """
     name = str(against)
     if name == NONE:
@@ -60,7 +63,7 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
             except RecordingError as error:
                 reasons = (error.seen,)
             else:
-                reasons = not_comparable(comparable_facts(recording), comparable_facts(found))
+                reasons = not_comparable(comparable_facts(recording), comparable_facts(found)) or _own_faults(found)
                 if not reasons:
                     return Earlier(name=name, recording=found, why=tuple(why))
         why.append(f"{run.name}: {'; '.join(reasons)}")
@@ -117,6 +120,18 @@ def _against(recording: Recording, facts: Mapping[str, Any]) -> tuple[str, ...]:
         except ValueError as error:
             return (str(error),)
     return not_comparable(comparable_facts(recording), facts_of(facts, sensors))
+
+
+def _own_faults(found: Recording) -> tuple[str, ...]:
+    """Why a run is no measure for others, from its summary: one that failed itself would let every drift pass."""
+    findings = found.summary.get("findings") if found.summary is not None else None
+    failed = {
+        finding.get("check")
+        for finding in (findings if isinstance(findings, list) else [])
+        if isinstance(finding, Mapping) and finding.get("outcome") == Outcome.FAILED.value
+    }
+    told = [check for check in OF_HEAT if check in failed]
+    return (f"it failed itself: {', '.join(told)}",) if told else ()
 
 
 def _same(one: Path, other: Path) -> bool:

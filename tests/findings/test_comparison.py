@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,6 +180,26 @@ def test_each_newer_run_that_is_passed_over_is_told_with_its_reason(tmp_path: Pa
         "it is not finished: cut off",
     ]
     assert later.name not in told
+
+
+def test_a_run_that_failed_itself_is_no_measure_for_others(tmp_path: Path) -> None:
+    good = write_run(tmp_path, healthy(), days_ago=3)
+    hot = write_run(tmp_path, healthy(loop=AGED), days_ago=2)
+    failed = [{"check": check, "outcome": "failed"} for check in ("drift", "coverage", "rise", "rise")]
+    (hot / "summary.json").write_text(json.dumps({"findings": [*failed, {"check": "pump", "outcome": "passed"}]}))
+    now = open_recording(write_run(tmp_path, healthy(loop=AGED)))
+    found = choose_earlier(tmp_path, now, "latest")
+    assert found.recording is not None
+    assert found.recording.path == good
+    assert found.why == (f"{hot.name}: it failed itself: rise, drift",)
+    assert judged(now, earlier=found).finding("drift", GPU).outcome is FAILED
+    asked = choose_earlier(tmp_path, now, hot.name)
+    assert asked.recording is not None
+    assert judged(now, earlier=asked).finding("drift", GPU).outcome is PASSED
+    (hot / "summary.json").write_text(json.dumps({"findings": [{"check": "throughput", "outcome": "failed"}]}))
+    again = choose_earlier(tmp_path, now, "latest").recording
+    assert again is not None
+    assert again.path == hot
 
 
 def test_runs_of_other_benches_are_counted(tmp_path: Path) -> None:
