@@ -237,6 +237,10 @@ class Experiment:
                         "period_seconds": self.plan.period_seconds,
                     },
                     "load": dict(self._load_plan.facts),
+                    "monitor": bench.monitor.model_dump(mode="json"),
+                    "monitor_origins": {
+                        name: origin for name, origin in bench.origins.items() if name.startswith("monitor.")
+                    },
                     "gateways": {domain.name: domain.base_url for domain in bench.domains},
                     **self._facts,
                 }

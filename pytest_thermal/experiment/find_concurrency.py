@@ -28,6 +28,7 @@ STEP_SECONDS = 60.0
 """For each concurrency; in bench seconds. Its first third is for the change to take effect."""
 _SETTLING_SHARE = 1 / 3
 _LEAST_ROWS = 4
+_FIRST_ANSWER_SECONDS = 120.0
 _MOST_SECONDS = 4 * 3600.0
 
 
@@ -89,6 +90,7 @@ def find_concurrency(
                 )
             )
             recorder.event("load", what="started", load="inference", tool=load.work.tool)
+            _wait_for_answers(load)
             steps: list[Step] = []
             concurrency = FIRST
             while True:
@@ -123,6 +125,13 @@ def _step(load: RunningLoad, gauge: _Gauge, concurrency: int, seconds: float) ->
 def _all_fail(status: LoadStatus) -> float:
     """Where not one request ended in a step: slow answers are no failures."""
     return 1.0 if status.requests and not status.ok else 0.0
+
+
+def _wait_for_answers(load: RunningLoad) -> None:
+    """The first step begins with the first answer, not with the start of a process on a busy machine."""
+    deadline = time.monotonic() + _FIRST_ANSWER_SECONDS
+    while load.status().requests == 0 and time.monotonic() < deadline:
+        _wait(load, 0.2)
 
 
 def _wait(load: RunningLoad, seconds: float) -> None:

@@ -36,8 +36,8 @@ from pytest_thermal.plugin.hooks import (
 from pytest_thermal.plugin.parametrisation import pytest_generate_tests
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.session import Access
     from pytest_thermal.plugin.judged_run import JudgedRun as Thermal
+    from pytest_thermal.plugin.session import Access
 
 __all__ = [
     "Access",

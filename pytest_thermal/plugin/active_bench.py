@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_thermal.demo import DemoGateway
 
 DEMO = "demo"
+NONE_CONFIGURED = "no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json"
 
 
 class ActiveBench:
@@ -48,6 +49,11 @@ class ActiveBench:
         self.load_environ: Mapping[str, str] = load_environ or {}
         """What loads find in their environment beside this process's own."""
         self._gateway = gateway
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether nobody asked for this bench: the demo bench, where none is configured."""
+        return self.chosen_by == NONE_CONFIGURED
 
     def start(self) -> None:
         """Make sure that the demo gateway answers; does nothing for a real bench."""
@@ -120,7 +126,7 @@ def _choose(config: pytest.Config) -> ActiveBench:
     folder = config.invocation_params.dir / "config"
     if (folder / "settings.json").is_file():
         return _load(config, folder, "./config")
-    return _demo(config, "no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json", None)
+    return _demo(config, NONE_CONFIGURED, None)
 
 
 def _from_folder(config: pytest.Config, named: str, by: str) -> ActiveBench:

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_thermal import __version__
 from pytest_thermal.plugin.active_bench import ActiveBench
-from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FINDINGS
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FINDINGS, THERMAL_ENDINGS
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
@@ -62,9 +62,15 @@ class AllureBridge:
             return
         active = config.stash.get(ACTIVE_BENCH, None)
         header = [line for ending in config.stash.get(ENDINGS, []) for line in ending.bench]
-        if active is None and not header:
+        if active is None and not header and not config.stash.get(THERMAL_ENDINGS, []):
             return
-        lines = environment(active, header)
+        thermal = [ending for ending in config.stash.get(THERMAL_ENDINGS, []) if ending.evidence]
+        lines = environment(active, header) if not (thermal and not header) else machine()
+        for ending in thermal:
+            lines["Thermal run"] = "; ".join(
+                line.removeprefix("thermal: ") for line in [*ending.head, *ending.lines][:6]
+            )
+            lines["Evidence"] = ending.evidence
         spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
         if spent:
             lines["Tokens"] = "; ".join(spent)
@@ -122,12 +128,7 @@ def describe(finding: Finding, *, simulated: bool) -> str:
 
 def environment(active: ActiveBench | None, header: list[str]) -> dict[str, str]:
     """What Allure's environment says: versions, host, bench, and whether it is simulated."""
-    found = {
-        "pytest-thermal": __version__,
-        "pytest": pytest.__version__,
-        "Python": platform.python_version(),
-        "Host": f"{platform.node()} ({platform.system()} {platform.release()}, {platform.machine()})",
-    }
+    found = machine()
     if active is None:
         found["Bench"] = "; ".join(line.removeprefix("thermal: ") for line in header[:2])
         return found
@@ -137,6 +138,16 @@ def environment(active: ActiveBench | None, header: list[str]) -> dict[str, str]
     for domain in bench.domains[:8]:
         found[f"Gateway {domain.name}"] = "embedded demo gateway" if bench.demo else domain.base_url
     return found
+
+
+def machine() -> dict[str, str]:
+    """Versions and host."""
+    return {
+        "pytest-thermal": __version__,
+        "pytest": pytest.__version__,
+        "Python": platform.python_version(),
+        "Host": f"{platform.node()} ({platform.system()} {platform.release()}, {platform.machine()})",
+    }
 
 
 def _first_line(item: pytest.Item) -> str:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_thermal.findings import Limits
+    from pytest_thermal.plugin.judged_run import JudgedRun, ThermalRun
     from pytest_thermal.plugin.own_measurements import BenchSensors, LoadFactory, RecorderFactory
     from pytest_thermal.plugin.run_archive import Runs
-    from pytest_thermal.plugin.judged_run import JudgedRun, ThermalRun
 
 
 @pytest.fixture(scope="session")

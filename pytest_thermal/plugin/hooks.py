@@ -94,6 +94,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Which bench, when it was found only because a collected test needs one."""
+    thermal = config.stash.get(THERMAL, None)
+    if thermal is not None and options.value(config, "replay") is not None:
+        return thermal.header()
     active = config.stash.get(ACTIVE_BENCH, None)
     return active.header() if active is not None and not is_explicit(config) else []
 

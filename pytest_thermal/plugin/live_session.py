@@ -30,6 +30,7 @@ class LiveSession(ThermalSession):
         self._active = active_bench(config)
         super().__init__(config, demo=self._active.bench.demo)
         self.plan = _plan(config, self._active)
+        _accelerator_command(config)  # a slip in it ends the run now, and not at the ramp
         self._experiment: Experiment | None = None
         self._view: LiveView | None = None
         self._closed = False
@@ -117,6 +118,7 @@ class LiveSession(ThermalSession):
 
     def conclude(self, *, interrupted: bool) -> None:
         """End the run and write its summary; after an interrupt there is no time to judge."""
+        from pytest_thermal.findings import finding_as_json
         from pytest_thermal.recording import RecordingError, write_summary
 
         self.close("interrupted" if interrupted else "done")
@@ -124,7 +126,11 @@ class LiveSession(ThermalSession):
         if run is None or interrupted:
             return
         try:
-            write_summary(run, self.judgement().summary())
+            more = self.third_parties()
+            self.noted += more
+            summary = self.judgement().summary()
+            summary["findings"] += [finding_as_json(found) for found in more]
+            write_summary(run, summary)
         except RecordingError as error:
             self.config.issue_config_time_warning(pytest.PytestWarning(f"thermal: {error}"), stacklevel=2)
 
@@ -132,7 +138,7 @@ class LiveSession(ThermalSession):
         """What to tell of this run."""
         if self._experiment is None:
             return None
-        return ending_of(self, node, self._active.header())
+        return ending_of(self, node, self.header())
 
     def _told(self, news: Progress | Notice) -> None:
         """From the experiment: show it, and see whether another xdist worker's failure ends the session."""
@@ -179,12 +185,7 @@ def _load_plan(config: pytest.Config, active: ActiveBench) -> LoadPlan:
     from pytest_thermal.experiment import LoadPlan
     from pytest_thermal.load import plan_works
 
-    command = options.value(config, "accelerator-cmd")
-    if command is not None:
-        try:
-            shlex.split(command)
-        except ValueError as error:
-            raise pytest.UsageError(f"--accelerator-cmd {command}: {error}\ntry: close its quotes") from None
+    command = _accelerator_command(config)
     profile = options.value(config, "load-profile") or "chat"
     rate = options.value(config, "request-rate")
     bench = active.bench
@@ -227,6 +228,15 @@ def _load_plan(config: pytest.Config, active: ActiveBench) -> LoadPlan:
         "accelerator_command": command,
     }
     return LoadPlan(works=works, limit_works=limit_works, facts=facts)
+
+
+def _accelerator_command(config: pytest.Config) -> str | None:
+    command: str | None = options.value(config, "accelerator-cmd")
+    try:
+        shlex.split(command or "")
+    except ValueError as error:
+        raise pytest.UsageError(f"--accelerator-cmd {command}: {error}\ntry: close its quotes") from None
+    return command
 
 
 def _metadata(config: pytest.Config) -> dict[str, Any]:

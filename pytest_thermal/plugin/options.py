@@ -182,6 +182,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
 )
 
+LIMITS = "thermal_limits"
+INI_LINES: tuple[tuple[str, str], ...] = (
+    (
+        LIMITS,
+        "Limits of thermal checks beside those of the bench file, one `name = value` a line (a wrong name lists all).",
+    ),
+)
+"""Ini keys of several lines, which no option could hold."""
+
 MARKERS: tuple[tuple[str, str], ...] = (
     ("access", "access check of a gateway; kept on one xdist worker with the others of its run"),
     ("thermal", "part of a thermal run, which loads the machine; run only where it is asked for (-m thermal)"),
@@ -209,7 +218,27 @@ def add_options(parser: pytest.Parser) -> list[str]:
             group.addoption(f"--thermal-{option.name}", **settings)
         if option.ini:
             parser.addini(option.dest, help=option.help, default=None)
+    for name, text in INI_LINES:
+        parser.addini(name, type="linelist", help=text, default=[])
     return taken
+
+
+def limits(config: pytest.Config) -> dict[str, tuple[float, str]]:
+    """What the ini key `thermal_limits` says: limit → value in its unit, and where that stands.
+
+    Raises:
+        pytest.UsageError: a line is no `name = value`.
+    """
+    found = {}
+    for line in config.getini(LIMITS):
+        name, equals, text = (part.strip() for part in line.partition("="))
+        try:
+            found[name] = (float(text), f"ini key {LIMITS}")
+        except ValueError:
+            equals = ""
+        if not (name and equals):
+            raise pytest.UsageError(f"ini key {LIMITS}: {line!r}\ntry: name = value, such as rise_gpu_most = 45")
+    return found
 
 
 def value(config: pytest.Config, name: str) -> Any:

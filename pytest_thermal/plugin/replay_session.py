@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession, ending_of
 
 if TYPE_CHECKING:
+    from pytest_thermal.bench import Monitor
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.recording import Recording
+
+MOST_NOTES = 8
+"""Of what was corrected while reading, in the header."""
 
 
 class ReplaySession(ThermalSession):
@@ -51,7 +56,9 @@ class ReplaySession(ThermalSession):
         """Nothing goes on."""
 
     def conclude(self, *, interrupted: bool) -> None:
-        """Nothing is kept: what was recorded stays as it is."""
+        """Nothing is written: what was recorded stays as it is."""
+        if not interrupted:
+            self.noted += self.third_parties()
 
     def state(self) -> object:
         """It never changes."""
@@ -64,7 +71,38 @@ class ReplaySession(ThermalSession):
         """As it was read."""
         return self._recording
 
+    def thresholds(self) -> tuple[Monitor, Callable[[str], str]]:
+        """Of the bench that is named now, else those that the run itself was made with, else the defaults."""
+        from pydantic import ValidationError
+
+        from pytest_thermal.bench import Monitor
+
+        active = active_bench(self.config)
+        if not active.is_fallback:
+            return active.bench.monitor, active.bench.origin
+        told = self._recording.facts.get("monitor")
+        origins = self._recording.facts.get("monitor_origins") or {}
+        try:
+            monitor = Monitor.model_validate(told or {})
+        except ValidationError:  # of another version
+            monitor, origins = Monitor(), {}
+        return monitor, lambda name: str(origins.get(name, "default"))
+
+    def header(self) -> list[str]:
+        """What is judged, by which limits."""
+        active = active_bench(self.config)
+        recording = self._recording
+        bench = recording.facts.get("bench")
+        said = f", recorded on bench {bench}" if bench else ""
+        lines = [f"thermal: replay of {recording.path}{said}{' (SIMULATED)' if self.simulated else ''}"]
+        if not active.is_fallback:
+            lines.append(f"thermal: by the limits of bench {active.bench.name} ({active.chosen_by})")
+        else:
+            lines.append(
+                f"thermal: by {'the limits of that run' if recording.facts.get('monitor') else 'default limits'}"
+            )
+        return lines + [f"thermal: note: {note}" for note in recording.notes[:MOST_NOTES]]
+
     def ending(self, node: str) -> ThermalEnding | None:
         """What to tell of this run."""
-        said = " (simulated: a run of the demo bench)" if self.simulated else ""
-        return ending_of(self, node, [f"thermal: replay of {self._recording.path}{said}"])
+        return ending_of(self, node, self.header())

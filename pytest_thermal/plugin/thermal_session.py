@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ import pytest
 
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
-from pytest_thermal.plugin.keys import THERMAL
 from pytest_thermal.plugin.judged_run import ThermalRun
+from pytest_thermal.plugin.keys import THERMAL
 
 if TYPE_CHECKING:
+    from pytest_thermal.bench import Monitor
     from pytest_thermal.findings import Judgement, Limits
     from pytest_thermal.model import Finding
     from pytest_thermal.model.readings import Sensor
@@ -37,6 +38,8 @@ class ThermalEnding:
     """Key figures of each sensor."""
     lines: Sequence[str] = field(default_factory=list)
     """Where the run lies, what loaded it, how the sampling went."""
+    evidence: str = ""
+    """``measured``, or that it is simulated; empty where there is none."""
 
 
 def thermal_session(config: pytest.Config) -> ThermalSession:
@@ -114,13 +117,22 @@ class ThermalSession(ABC):
         """The limits of the bench, each with where it came from."""
         from pytest_thermal.findings import limits_for
 
-        bench = active_bench(self.config).bench
+        monitor, origin = self.thresholds()
         wanted = options.value(self.config, "settling")
         settling = ("default", "default") if wanted is None else (wanted, "command line --settling")
         try:
-            return limits_for(bench.monitor, origin=bench.origin, settling=settling)
+            return limits_for(monitor, origin=origin, overrides=options.limits(self.config), settling=settling)
         except ValueError as error:
             raise pytest.UsageError(str(error)) from None
+
+    def thresholds(self) -> tuple[Monitor, Callable[[str], str]]:
+        """The thresholds to judge by, and where each came from."""
+        bench = active_bench(self.config).bench
+        return bench.monitor, bench.origin
+
+    def header(self) -> list[str]:
+        """What the header says of it."""
+        return active_bench(self.config).header()
 
     def judgement(self) -> Judgement:
         """What is recorded so far, judged."""
@@ -141,6 +153,14 @@ class ThermalSession(ABC):
             time_scale=time_scale_of(recording.facts),
             simulated=is_simulated(recording.facts),
         )
+
+    def third_parties(self) -> list[Finding]:
+        """What the hook for criteria of one's own concludes."""
+        found: list[Finding] = []
+        run = ThermalRun(self, self.limits())
+        for more in self.config.hook.pytest_thermal_criteria(config=self.config, run=run):
+            found += more or ()
+        return found
 
     # ------------------------------------------------------------------------------------------------------ at the end
 
@@ -183,6 +203,7 @@ def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> Therma
         findings=findings_of(session),
         rows=rows_of(session),
         lines=lines_of(session),
+        evidence="SIMULATED (demo bench)" if session.simulated else "measured",
     )
 
 

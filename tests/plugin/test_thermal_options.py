@@ -1,0 +1,76 @@
+"""Asking for a thermal run, and what is refused before anything is loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.plugin_runs import REPO, Run
+from tests.plugin.thermal_runs import THERMAL
+
+
+def test_a_plain_run_of_all_suites_loads_nothing(run: Run) -> None:
+    result = run(REPO / "suites", "-k", "rise or phase", "-rs")
+    result.assert_outcomes(skipped=2)
+    assert "not asked for: a thermal run loads the machine; pytest -m thermal" in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("suites", "-m", "thermal"),
+        ("suites/thermal",),
+        ("suites/thermal/test_03_heat.py",),
+        ("suites", "--duration", "20"),
+        ("suites", "--demo"),
+    ],
+)
+def test_it_is_run_where_it_is_asked_for(run: Run, arguments: tuple[str, ...]) -> None:
+    first, *more = arguments
+    result = run(REPO / first, *more, "--collect-only", "-q", "-k", "rise")
+    assert "test_rise[gpu0.temperature_celsius]" in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (("--duration", "soon"), "'soon' is no duration: seconds as a number, or 90s, 60m, 1h"),
+        (("--duration", "0.1"), "holds fewer than 3 readings"),
+        (("--baseline", "0.2s"), "try: command line --baseline of at least"),
+        (("--request-rate", "0"), "'0' is no rate of requests per second above 0"),
+        (("--load-profile", "novel"), "invalid choice: 'novel'"),
+        (("--accelerator-cmd", "'open"), "--accelerator-cmd 'open: No closing quotation"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(run: Run, arguments: tuple[str, ...], why: str) -> None:
+    result = run(THERMAL, "--demo", "-k", "phase", *arguments)
+    assert why in result.stdout.str() + result.stderr.str()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+
+
+def test_an_unknown_fault_lists_those_of_the_machine_too(run: Run) -> None:
+    result = run(THERMAL, "--demo-fault", "hot")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "pump_stop" in result.stderr.str()
+    assert "key-wrong" in result.stderr.str()
+
+
+def test_the_demo_machines_sensors_are_listed_as_simulated(run: Run) -> None:
+    result = run("--sensors", "--demo")
+    result.stdout.fnmatch_lines(
+        ["thermal: DEMO bench, all simulated*", "demo: simulated*", "*gpu1.temperature_celsius*°C"]
+    )
+
+
+def test_the_search_for_a_concurrency_ends_with_a_number(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+    locks = tmp_path_factory.mktemp("locks")
+    result = run("--find-concurrency", "--demo", env={"PYTEST_THERMAL_LOCK_DIR": str(locks)})
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "thermal: DEMO bench, all simulated*",
+            "*requests*utilisation*hottest*latency p50*",
+            "*8 *%*°C*s*",
+            "concurrent_requests = *: utilisation is * % and the temperature is steady",
+        ]
+    )
