@@ -374,12 +374,12 @@ def _solve(network: _Network) -> list[tuple[float, ...]]:
 
 
 def _exponential(rates: Sequence[Sequence[float]], seconds: float) -> list[list[float]]:
-    """e^(rates·seconds) as its power series; the fastest rate is about 0.5/s, so that twelve terms leave no error."""
+    """e^(rates·seconds) as its power series; the fastest rate is about 0.5/s, so that ten terms leave no error."""
     size = len(rates)
     columns = [[row[index] * seconds for row in rates] for index in range(size)]
     term = [[float(a == b) for b in range(size)] for a in range(size)]
     total = [row[:] for row in term]
-    for order in range(1, 13):
+    for order in range(1, 11):
         term = [[sum(map(operator.mul, row, column)) / order for column in columns] for row in term]
         total = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(total, term, strict=True)]
     return total

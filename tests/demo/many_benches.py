@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ HEATED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
     """One simulated run as a judge gets it."""
 
@@ -65,9 +66,10 @@ class Verdict:
         return frozenset(one.split(" ")[0] for one in self.against)
 
 
-def run(fault: str | None = None, *, seed: int = 0, load: Load = FULL) -> Run:
+@functools.cache
+def run(fault: str | None = None, *, seed: int = 0) -> Run:
     loaded = SECONDS["ramp"] + SECONDS["steady"]
-    script: list[tuple[float, Load]] = [(SECONDS["baseline"], {}), (loaded, load), (SECONDS["cooldown"], {})]
+    script: list[tuple[float, Load]] = [(SECONDS["baseline"], {}), (loaded, FULL), (SECONDS["cooldown"], {})]
     tracks = simulate(script, fault=fault, seed=seed, period_seconds=PERIOD)
     phases: dict[str, Phase] = {}
     start = EPOCH
@@ -88,6 +90,7 @@ def run(fault: str | None = None, *, seed: int = 0, load: Load = FULL) -> Run:
     )
 
 
+@functools.cache
 def judge(seen: Run) -> Verdict:
     """Every check that has something to say against it, or cannot tell."""
     against: list[str] = []
