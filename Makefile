@@ -24,9 +24,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
-demo: $(READY) ## the access gate against the embedded gateway, and its Allure report
+demo: $(READY) ## the access gate and a thermal minute on the embedded bench, and their Allure report
 	@run=reports/allure-results/$$(date -u +%Y%m%dT%H%M%SZ); failed=0; \
-	$(BIN)/python -m pytest suites/supernode --demo --alluredir "$$run" $(ARGS) || failed=$$?; \
+	$(BIN)/python -m pytest suites/supernode suites/thermal --demo --alluredir "$$run" $(ARGS) || failed=$$?; \
 	$(MAKE) --no-print-directory report RESULTS="$$run" || failed=$$?; \
 	exit $$failed
 
