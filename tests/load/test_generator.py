@@ -116,6 +116,7 @@ class Run:
         self.rows: list[RequestRow] = []
         ways = [Way(engine, model=f"model-{index}") for index, engine in enumerate(engines)]  # type: ignore[arg-type]
         self.generator = Generator(told, ways=ways, record=self.rows.append)
+        self.generator.phase = "ramp"
         self.generator._bursts = bursts  # type: ignore[assignment]
         asyncio.run(self._run(until))
 
@@ -148,15 +149,14 @@ def test_what_is_in_flight_at_the_end_is_recorded_as_cancelled() -> None:
 
 
 def test_rows_carry_the_phase_that_they_began_in() -> None:
-    engine = FakeEngine(seconds=0.02)
-
     def until(run: Run) -> bool:
-        run.generator.phase = "ramp" if len(run.rows) < 8 else "steady"
-        return len(run.rows) > 24
+        # The first four are in flight when it changes.
+        run.generator.phase = "steady" if run.generator.tally.items_inference else "ramp"
+        return len(run.rows) > 12
 
-    run = Run(orders(concurrency=4), engine, until=until)
-    assert {row.phase for row in run.rows[5:8]} == {"ramp"}
-    assert run.rows[-1].phase == "steady"
+    run = Run(orders(concurrency=4), FakeEngine(seconds=0.1), until=until)
+    assert [row.phase for row in run.rows[:4]] == ["ramp"] * 4
+    assert {row.phase for row in run.rows[4:]} == {"steady"}
     assert all(row.status == 200 and row.completion_tokens == 3 for row in run.rows if not row.error)
 
 

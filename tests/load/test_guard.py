@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,6 +100,31 @@ def test_a_load_that_resists_is_taken_off(script: str, mark: str) -> None:
     assert ended.in_order
     assert ended.because == "it was stopped"
     assert not load.alive
+
+
+def test_what_went_into_the_background_is_still_a_load(mark: str) -> None:
+    load = start(shell("(setsid sh -c 'sleep 600' &); exit 0", mark=mark))
+    until(lambda: not Path(f"/proc/{load.process_id}").exists())
+    time.sleep(5 * guard.TICK_SECONDS)
+    assert load.alive
+    assert load.stop().because == "it was stopped"
+    assert marked(mark) == []
+
+
+def test_nothing_is_left_when_both_watchers_are_killed_at_once(mark: str) -> None:
+    load = start(work("sleep", "600", mark=mark))
+    for process in guards(mark):
+        os.kill(process, signal.SIGKILL)
+    until(lambda: not marked(mark))
+    assert load.stop().because == "its guard was ended from outside"
+
+
+def test_nothing_is_left_when_a_whole_group_is_killed(mark: str) -> None:
+    load = start(shell("setsid sleep 600 & sleep 600", mark=mark))
+    until(lambda: sum("sleep 600" in arguments(process) for process in marked(mark)) >= 3)
+    os.killpg(load.guard_id, signal.SIGKILL)
+    until(lambda: not marked(mark))
+    assert not load.stop().in_order
 
 
 def test_what_went_into_the_background_and_ends_there_ends_the_load(mark: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pytest_thermal.load import LoadError, Loads, LoadStatus, start
+from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, Work, start
 from tests.load.helpers import marked, new_mark, shell, until, work
 
 KEY = "sk-canary-5f0c2b7e9d1a4c6b8e3f"
@@ -144,6 +144,25 @@ def test_several_are_stopped_by_kind_and_in_reverse(tmp_path: Path) -> None:
         assert [work.environ["PYTEST_THERMAL_TEST_MARK"] for work, _ in stopped] == [marks[1], marks[0]]
         assert loads.stop() == ()
     assert (tmp_path / "load_a-test.log").read_text(encoding="utf-8") == "1\n"
+
+
+def test_all_are_asked_before_any_is_waited_for() -> None:
+    class Slow:
+        def __init__(self, work: Work) -> None:
+            self.work = work
+
+        def ask_to_stop(self) -> None:
+            told.append(f"asked {self.work.tool}")
+
+        def stop(self) -> LoadEnded:
+            told.append(f"waited for {self.work.tool}")
+            return LoadEnded(because="it was stopped", in_order=True, exit_code=0, tail="")
+
+    told: list[str] = []
+    loads = Loads(starter=lambda work, **_: Slow(work))  # type: ignore[arg-type]  # as much as is used
+    loads.start([replace(work("true"), tool=name) for name in ("a", "b")])
+    loads.stop()
+    assert told == ["asked b", "asked a", "waited for b", "waited for a"]
 
 
 def test_when_one_cannot_start_those_before_it_are_stopped() -> None:
