@@ -40,9 +40,7 @@ def make_certificate(kind: CertificateKind, *, fault: str, host: str) -> Certifi
         raise _needs_trustme(fault, "the installed one is older") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
-    return Certificate(
-        context=context, authority=None if kind == "unknown-issuer" else authority.cert_pem.bytes()
-    )
+    return Certificate(context=context, authority=None if kind == "unknown-issuer" else authority.cert_pem.bytes())
 
 
 def _needs_trustme(fault: str, seen: str) -> DemoError:

@@ -132,9 +132,7 @@ def read_chat(body: bytes) -> ChatRequest:
     if not isinstance(stream, bool):
         raise _refused("Invalid type for 'stream': expected a boolean.", param="stream", code="invalid_type")
     if data.get("n") not in {None, 1}:
-        raise _refused(
-            "The simulated model gives one choice: 'n' must be 1.", param="n", code="invalid_value"
-        )
+        raise _refused("The simulated model gives one choice: 'n' must be 1.", param="n", code="invalid_value")
     return ChatRequest(
         model=model,
         prompt=prompt,
@@ -186,9 +184,7 @@ def _read_messages(data: Mapping[str, object]) -> tuple[str, int]:
     """The text of the last message, and the tokens of all: one per word, and a few for each message."""
     messages = data.get("messages")
     if messages is None:
-        raise _refused(
-            "Missing required parameter: 'messages'.", param="messages", code="missing_required_parameter"
-        )
+        raise _refused("Missing required parameter: 'messages'.", param="messages", code="missing_required_parameter")
     if not isinstance(messages, list) or not messages:
         raise _refused(
             "Invalid 'messages': expected an array with at least one message.",
@@ -202,9 +198,7 @@ def _read_messages(data: Mapping[str, object]) -> tuple[str, int]:
 def _read_text(index: int, message: object) -> str:
     param = f"messages[{index}]"
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-        raise _refused(
-            f"Invalid '{param}': expected an object with a role.", param=param, code="invalid_type"
-        )
+        raise _refused(f"Invalid '{param}': expected an object with a role.", param=param, code="invalid_type")
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -212,9 +206,7 @@ def _read_text(index: int, message: object) -> str:
         return ""
     if isinstance(content, list) and all(isinstance(part, dict) for part in content):
         return " ".join(part["text"] for part in content if isinstance(part.get("text"), str))
-    raise _refused(
-        f"Invalid '{param}.content': expected text.", param=f"{param}.content", code="invalid_type"
-    )
+    raise _refused(f"Invalid '{param}.content': expected text.", param=f"{param}.content", code="invalid_type")
 
 
 def _read_limit(data: Mapping[str, object], name: str) -> int | None:

@@ -210,13 +210,9 @@ class Gateway:
         async with aclosing(events):
             async for _ in events:
                 pass
-        return _response(
-            replace(json_answer(self._behaviour.body(completion.body())), headers=limits.headers())
-        )
+        return _response(replace(json_answer(self._behaviour.body(completion.body())), headers=limits.headers()))
 
-    async def _generate(
-        self, call: Call, completion: Completion, *, include_usage: bool
-    ) -> AsyncGenerator[Json, None]:
+    async def _generate(self, call: Call, completion: Completion, *, include_usage: bool) -> AsyncGenerator[Json, None]:
         """The events of an answer at the engine's pace; one slot is taken meanwhile."""
         # Who asks for usage finds the field in every event, filled in the last one only.
         beside: Json = {"usage": None} if include_usage else {}

@@ -37,9 +37,7 @@ class Connection:
 class QuietProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, which neither logs nor signs with its own name."""
 
-    def __init__(
-        self, *, config: Config, server_state: ServerState, open_transports: set[asyncio.Transport]
-    ) -> None:
+    def __init__(self, *, config: Config, server_state: ServerState, open_transports: set[asyncio.Transport]) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
         self._open_transports = open_transports
         self.logger = _silent_logger()

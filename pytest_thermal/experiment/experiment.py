@@ -160,9 +160,7 @@ class Experiment:
         if self._closed:
             return
         self._closed = True
-        if self._broken is not None:
-            because = f"broken: {self._broken.seen}"
-        elif set(self.plan.names) - set(self._records):
+        if set(self.plan.names) - set(self._records):
             because = f"{because}; phases gone through: {', '.join(self._records) or 'none'}"
         self._because = self._redactor.text(because)
         self._stack.close()
@@ -178,6 +176,11 @@ class Experiment:
             self._break(error, name)
         except (RecordingError, LoadError) as error:
             self._break(ExperimentBrokenError(error.seen, likely=error.likely, remedy=error.remedy, phase=name), name)
+        except BaseException as error:  # Ctrl-C, a timeout of pytest's: a phase that was left cannot be gone on with
+            why = f"interrupted by {type(error).__name__}"
+            self._broken = ExperimentBrokenError(why, remedy="run it again; what was recorded is kept", phase=name)
+            self.close(why)
+            raise
         if name == self.plan.names[-1]:
             self.close()
 
@@ -187,7 +190,7 @@ class Experiment:
         if self._recorder is not None:
             with contextlib.suppress(RecorderError):
                 self._recorder.event("broken", text=text, phase=phase)
-        self.close()
+        self.close(f"broken: {error.seen}")
         raise error
 
     def _begin(self) -> None:
@@ -265,7 +268,11 @@ class Experiment:
                     told = True
                     self._notice(f"waiting for the bench to be idle: {_spoken(busy)}", "warning")
                 if time.monotonic() > deadline:
-                    raise self._not_idle(check)
+                    silent = check.silent()
+                    if busy or not check.heard:
+                        raise self._not_idle(check)
+                    self._notice(f"whether these are idle is not known: {', '.join(silent)}", "warning")
+                    break
         finally:
             watcher.unlisten(check.add)
 
@@ -344,14 +351,14 @@ class Experiment:
         recorder, loads = self._recording(), self._loaded()
         works, notes = make(recorder.run, recorder.clock, seconds + _MARGIN_SECONDS)
         for note in notes:
-            self._notice(note, "load")
+            self._notice(note, "note")
         phase = self._phase[0] if self._phase else ""
         for work in works:
             loads.add(work)
             self._works.append(work)
             recorder.event("load", what="started", load=work.kind, tool=work.tool, phase=phase, notes=list(work.notes))
             for note in work.notes:
-                self._notice(note, "load")
+                self._notice(note, "note")
         loads.phase(phase)
         recorder.add_facts(works=[{"kind": w.kind, "tool": w.tool, "notes": list(w.notes)} for w in self._works])
 

@@ -57,6 +57,15 @@ class IdleCheck:
         found = {device: mean for device, mean in means.items() if mean > MOST_UTILIZATION_PERCENT}
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
+    @property
+    def heard(self) -> bool:
+        """Whether any device said anything."""
+        return bool(self._seen)
+
+    def silent(self) -> list[str]:
+        """Devices that should tell their utilisation and did not."""
+        return sorted(sensor.split(".", 1)[0] for sensor in self._ids - self._seen.keys())
+
     def answered(self) -> bool:
         """Whether each device has said enough to be called idle or not."""
         return all(

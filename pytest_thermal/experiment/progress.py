@@ -41,4 +41,4 @@ class Notice:
 
     text: str
     kind: str
-    """``phase``, ``warning``, ``critical``, ``load``, ``recorder``."""
+    """``phase``, ``note``, ``warning``, ``critical``, ``load``, ``recorder``."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_thermal.demo import DemoGateway
 
 DEMO = "demo"
+DEMO_TOKEN_SECONDS = 0.02
+"""Slow enough that what the demo bench's load brings about is set by its engine, and not by how busy this machine is."""
 NONE_CONFIGURED = "no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json"
 
 
@@ -169,7 +171,9 @@ def _demo(config: pytest.Config, chosen_by: str, fault: str | None) -> ActiveBen
     thermal_fault = fault if fault in THERMAL_FAULTS else None
     machine = make_folder()
     try:
-        gateway = DemoGateway(fault=None if thermal_fault else fault, state_folder=machine)
+        gateway = DemoGateway(
+            fault=None if thermal_fault else fault, state_folder=machine, token_seconds=DEMO_TOKEN_SECONDS
+        )
     except (ValueError, DemoError) as error:
         shutil.rmtree(machine, ignore_errors=True)
         more = "\n".join(f"  {name}: {text}" for name, text in THERMAL_FAULTS.items())

@@ -57,8 +57,7 @@ class RetryRule:
         return {
             "stop": tenacity.stop_after_attempt(max(1, self.max_attempts)),
             "wait": self.wait_seconds,
-            "retry": tenacity.retry_if_exception_type(RETRIED_ERRORS)
-            | tenacity.retry_if_result(self.worth_retrying),
+            "retry": tenacity.retry_if_exception_type(RETRIED_ERRORS) | tenacity.retry_if_result(self.worth_retrying),
             "retry_error_callback": _last_outcome,
         }
 

@@ -109,9 +109,7 @@ def stream_exchange(
             response.close()
     now = time.perf_counter() - begin
     events += [StreamEvent(data=data, kind=kind, at_seconds=now) for kind, data in decoder.end()]
-    return StreamExchange(
-        exchange=Exchange(**known, body=bytes(raw), latency_seconds=now), events=tuple(events)
-    )
+    return StreamExchange(exchange=Exchange(**known, body=bytes(raw), latency_seconds=now), events=tuple(events))
 
 
 _LINE_END = re.compile(rb"\r\n?|\n")

@@ -52,9 +52,7 @@ class Bed:
 
     def chat(self, prompt: str = "Say something", **body: Any) -> httpx.Response:
         message = {"role": "user", "content": prompt}
-        return self.client.post(
-            "/chat/completions", json={"model": "demo-chat", "messages": [message], **body}
-        )
+        return self.client.post("/chat/completions", json={"model": "demo-chat", "messages": [message], **body})
 
     def stream(self, prompt: str = "Say something", *, usage: bool = True, **body: Any) -> Stream:
         body = {**body, "stream": True}
@@ -81,9 +79,7 @@ class Bed:
     def statuses(self, count: int = 8) -> list[int | str]:
         """The sorted outcome of a burst: statuses, and names of errors."""
         outcome = self.burst(count)
-        return sorted(
-            (r.status_code if isinstance(r, httpx.Response) else type(r).__name__ for r in outcome), key=str
-        )
+        return sorted((r.status_code if isinstance(r, httpx.Response) else type(r).__name__ for r in outcome), key=str)
 
 
 class Stream:

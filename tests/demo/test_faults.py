@@ -198,9 +198,7 @@ def _unavailable(bed: Bed) -> None:
     response = bed.models()
     assert is_html(response, 503)
     date = parsedate_to_datetime(response.headers["retry-after"])
-    assert (date - parsedate_to_datetime(response.headers["date"])).total_seconds() == pytest.approx(
-        120, abs=2
-    )
+    assert (date - parsedate_to_datetime(response.headers["date"])).total_seconds() == pytest.approx(120, abs=2)
 
 
 @wire("gateway-timeout")
@@ -680,9 +678,7 @@ def _quota_429(bed: Bed) -> None:
 @wire("quota-429-date")
 def _quota_429_date(bed: Bed) -> None:
     response = over_quota(bed)
-    wait = parsedate_to_datetime(response.headers["retry-after"]) - parsedate_to_datetime(
-        response.headers["date"]
-    )
+    wait = parsedate_to_datetime(response.headers["retry-after"]) - parsedate_to_datetime(response.headers["date"])
     assert 50 < wait.total_seconds() <= 62
 
 

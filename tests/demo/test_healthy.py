@@ -191,9 +191,7 @@ def test_a_refused_key_is_not_repeated(bed: Bed) -> None:
         ({"n": 2}, "n"),
     ],
 )
-def test_a_bad_request_is_refused_by_the_parameter(
-    bed: Bed, body: dict[str, Any] | bytes, param: str
-) -> None:
+def test_a_bad_request_is_refused_by_the_parameter(bed: Bed, body: dict[str, Any] | bytes, param: str) -> None:
     if isinstance(body, dict):
         if "model" not in body and "messages" not in body:
             body = {"messages": [{"role": "user", "content": "x"}], **body}
@@ -255,9 +253,7 @@ def test_parallel_limit(make_bed: MakeBed) -> None:
     bed = make_bed(parallel_limit=3, service_seconds=0.5)
     outcome = [r for r in bed.burst(8) if isinstance(r, httpx.Response)]
     assert sorted(r.status_code for r in outcome) == [200] * 3 + [429] * 5
-    assert {r.headers["rate_limit_type"] for r in outcome if r.status_code == 429} == {
-        "max_parallel_requests"
-    }
+    assert {r.headers["rate_limit_type"] for r in outcome if r.status_code == 429} == {"max_parallel_requests"}
     assert {r.headers["retry-after"] for r in outcome if r.status_code == 429} == {"1"}
     assert bed.chat(max_tokens=1).status_code == 200
 

@@ -84,10 +84,7 @@ def test_a_fault_is_named_and_in_force() -> None:
         file = Path(shlex.split(lines[2])[-1])
         told = read_environment(file)
         headers = {"authorization": f"Bearer {told['THERMAL_DEMO_KEY']}"}
-        assert (
-            httpx.get(told["THERMAL_DEMO_URL"] + "/models", headers=headers, trust_env=False).status_code
-            == 401
-        )
+        assert httpx.get(told["THERMAL_DEMO_URL"] + "/models", headers=headers, trust_env=False).status_code == 401
         assert lines[1] == f"fault: key-wrong: {FAULTS['key-wrong'].description}"
         assert told["THERMAL_DEMO_KEY"] not in "".join(lines)
         process.terminate()
@@ -115,18 +112,14 @@ def test_a_tls_gateway_says_whom_to_trust() -> None:
     ],
 )
 def test_what_cannot_be_is_said_without_a_traceback(arguments: list[str], said: str) -> None:
-    done = subprocess.run(
-        command(*arguments), cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command(*arguments), cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_the_faults_are_listed() -> None:
-    done = subprocess.run(
-        command("--list"), cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command("--list"), cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert [line.split()[1] for line in lines] == list(FAULTS)
     assert [line.split()[0] for line in lines] == [fault.layer for fault in FAULTS.values()]

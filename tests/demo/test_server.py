@@ -28,9 +28,7 @@ def demo_threads() -> list[str]:
 
 def port_is_free(port: int) -> bool:
     with socket.socket() as sock:
-        sock.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # a client's connection may still be closing
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a client's connection may still be closing
         try:
             sock.bind(("127.0.0.1", port))
         except OSError:
@@ -68,9 +66,7 @@ def test_a_gateway_that_was_never_started_gives_its_port_back() -> None:
     assert port_is_free(gateway.port)
 
 
-@pytest.mark.parametrize(
-    "fault", [None, "silence", "not-http", "refused", "silent-connection", "tls-good", "dies"]
-)
+@pytest.mark.parametrize("fault", [None, "silence", "not-http", "refused", "silent-connection", "tls-good", "dies"])
 def test_stopping_leaves_no_thread_and_frees_the_port(fault: str | None) -> None:
     with DemoGateway(fault=fault) as gateway:
         pass
@@ -205,9 +201,7 @@ def test_nothing_is_logged_or_printed(
         sock.sendall(b"nonsense\r\n\r\n")
         sock.recv(4096)
     with socket.create_connection(("127.0.0.1", bed.gateway.port)) as sock:
-        sock.sendall(
-            b"GET /v1/models HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n"
-        )
+        sock.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n")
         sock.recv(4096)
     bed.gateway.stop()
     assert capfd.readouterr() == ("", "")

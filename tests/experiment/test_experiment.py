@@ -1,0 +1,340 @@
+"""The state machine with real recorders and real processes as loads, but small ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_thermal.bench import Bench, load_bench
+from pytest_thermal.experiment import (
+    BenchBusyError,
+    BenchLock,
+    Experiment,
+    ExperimentBrokenError,
+    LoadPlan,
+    Notice,
+    Plan,
+    Progress,
+)
+from pytest_thermal.load import Work
+from pytest_thermal.recording import RunClock, read_run
+from pytest_thermal.sensors.source import SourceSpec
+
+KEY = "sk-canary-0123456789abcdefghij"
+SHORT = {"baseline": 0.6, "ramp": 0.6, "steady": 0.9, "cooldown": 0.6}
+
+
+def fake(name: str = "gpu", **options: str | float) -> SourceSpec:
+    """A source whose temperatures go from 30 to 39 °C and again."""
+    return SourceSpec(name=name, factory="tests.recording.fakes:make", options={"name": name, **options})
+
+
+def sleeper(seconds: float = 600.0, *, code: int = 0) -> Work:
+    return Work(
+        kind="cpu",
+        tool="sleeper",
+        command=("sh", "-c", f"echo warming up; sleep {seconds}; exit {code}"),
+        limit_seconds=900.0,
+    )
+
+
+class Made:
+    """An experiment, and what it told."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seconds: Mapping[str, float],
+        works: Sequence[Work],
+        limit: Sequence[Work],
+        sources: Sequence[SourceSpec],
+        preflight: Callable[[], None] | None,
+        settings: str,
+    ) -> None:
+        self.told: list[Progress | Notice] = []
+        (folder / "bench").mkdir()
+        (folder / "bench" / "config.toml").write_text(
+            '[api]\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "A_KEY"\n' + settings
+        )
+        self.bench: Bench = load_bench(folder / "bench", environ={"A_KEY": KEY})
+        self.archive = folder / "runs"
+        self.locks = folder
+
+        def make(_run: Path, _clock: RunClock, _limit: float) -> tuple[Sequence[Work], Sequence[str]]:
+            return works, ["no accelerator is found"]
+
+        def more(_run: Path, _clock: RunClock, _limit: float) -> tuple[Sequence[Work], Sequence[str]]:
+            return limit, []
+
+        self.experiment = Experiment(
+            bench=self.bench,
+            plan=Plan(seconds=seconds, period_seconds=0.1),
+            sources=sources,
+            loads=LoadPlan(works=make, limit_works=more, facts={"mode": "cpu"}),
+            archive=self.archive,
+            environ=os.environ,
+            locks=folder,
+            tell=self.told.append,
+            preflight=preflight,
+        )
+
+    @property
+    def run(self) -> Path:
+        assert self.experiment.run is not None
+        return self.experiment.run
+
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads((self.run / "run.json").read_text())
+        return facts
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        lines = (self.run / "events.jsonl").read_text().splitlines()
+        return [event for line in lines if (event := json.loads(line))["kind"] == kind]
+
+    def notices(self, kind: str) -> list[str]:
+        return [news.text for news in self.told if isinstance(news, Notice) and news.kind == kind]
+
+
+Make = Callable[..., Made]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[Made] = []
+
+    def start(
+        *,
+        seconds: Mapping[str, float] = SHORT,
+        works: Sequence[Work] = (sleeper(),),
+        limit: Sequence[Work] = (),
+        sources: Sequence[SourceSpec] = (fake(),),
+        preflight: Callable[[], None] | None = None,
+        settings: str = "",
+    ) -> Made:
+        made.append(
+            Made(
+                tmp_path,
+                seconds=seconds,
+                works=works,
+                limit=limit,
+                sources=sources,
+                preflight=preflight,
+                settings=settings,
+            )
+        )
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.experiment.close("the test ends")
+
+
+def test_a_phase_brings_those_before_it_and_none_after_it(make: Make) -> None:
+    made = make()
+    record = made.experiment.ensure("ramp")
+    assert made.experiment.done == ("baseline", "ramp")
+    assert record.name == "ramp"
+    assert record.end_seconds - record.start_seconds >= 0.59  # times are kept to a millisecond
+    assert record.loads == ("sleeper",)
+
+
+def test_a_phase_is_gone_through_once(make: Make) -> None:
+    made = make()
+    assert made.experiment.ensure("steady") is made.experiment.ensure("steady")
+    assert made.experiment.ensure("baseline").name == "baseline"
+    assert made.notices("phase").count("steady for 0.9 s") == 1
+
+
+def test_the_load_is_on_from_ramp_to_the_end_of_steady(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("cooldown")
+    assert made.experiment.finished
+    started, stopped = made.events("load")
+    assert (started["what"], stopped["what"]) == ("started", "stopped")
+    phases = {phase["name"]: phase for phase in made.facts()["phases"]}
+    assert phases["ramp"]["start_seconds"] <= started["time"] < phases["ramp"]["end_seconds"]
+    assert phases["cooldown"]["start_seconds"] <= stopped["time"] < phases["cooldown"]["end_seconds"]
+    assert phases["steady"]["end_seconds"] == phases["cooldown"]["start_seconds"]
+
+
+def test_the_cooldown_begins_with_the_loads_end_and_not_when_it_is_asked_for(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("steady")
+    time.sleep(0.5)
+    record = made.experiment.ensure("cooldown")
+    steady = made.experiment.ensure("steady")
+    assert record.start_seconds == steady.end_seconds
+
+
+def test_the_limit_phase_puts_its_load_on_top(make: Make) -> None:
+    burn = Work(kind="accelerator", tool="burn", command=("sleep", "600"), limit_seconds=900.0)
+    made = make(seconds={**SHORT, "limit": 0.6}, limit=[burn])
+    record = made.experiment.ensure("limit")
+    assert record.loads == ("sleeper", "burn")
+    stopped = [event["load"] for event in made.events("load") if event["what"] == "stopped"]
+    assert sorted(stopped) == ["accelerator", "cpu"]
+
+
+def test_a_run_can_be_read_while_it_goes_on_and_afterwards(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("steady")
+    half = read_run(made.run)
+    assert [phase.name for phase in half.phases][:3] == ["baseline", "ramp", "steady"]
+    made.experiment.ensure("cooldown")
+    assert read_run(made.run).state == "finished"
+
+
+def test_closing_early_says_how_far_it_came(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("ramp")
+    made.experiment.close("asked to")
+    made.experiment.close("asked again")
+    assert made.facts()["ended_because"] == "asked to; phases gone through: baseline, ramp"
+
+
+def test_a_load_that_does_not_run_breaks_the_ramp_once_and_blocks_the_rest(make: Make) -> None:
+    made = make(works=[sleeper(0.1, code=3)], seconds={**SHORT, "ramp": 5.0})
+    with pytest.raises(
+        ExperimentBrokenError, match=r"ramp: the cpu load was lost: it ended by itself with exit code 3"
+    ):
+        made.experiment.ensure("ramp")
+    first = made.experiment.broken
+    assert "warming up" in str(first)
+    with pytest.raises(ExperimentBrokenError) as again:
+        made.experiment.ensure("steady")
+    assert again.value is first
+    assert made.experiment.finished
+    assert made.facts()["state"] == "finished"
+    assert made.facts()["ended_because"].startswith("broken: the cpu load was lost")
+
+
+def test_a_tool_that_is_not_there_is_told(make: Make) -> None:
+    made = make(works=[Work(kind="cpu", tool="x", command=("no-such-burner",), limit_seconds=9.0)])
+    with pytest.raises(ExperimentBrokenError, match="ramp: no-such-burner: could not be started"):
+        made.experiment.ensure("steady")
+
+
+def test_a_load_lost_in_steady_is_told_and_ends_nothing(make: Make) -> None:
+    made = make(works=[sleeper(1.2)], seconds={**SHORT, "steady": 2.5})
+    made.experiment.ensure("cooldown")
+    (lost,) = [event for event in made.events("load") if event["what"] == "lost"]
+    assert lost["load"] == "cpu"
+    assert any("the cpu load (sleeper) was lost" in text for text in made.notices("load"))
+
+
+def test_crossing_a_threshold_warns_once_and_ends_nothing(make: Make) -> None:
+    made = make(settings="[thermal]\nalert_threshold_gpu = 20\n")
+    made.experiment.ensure("cooldown")
+    told = [text for text in made.notices("warning") if "above the threshold of 20 °C" in text]
+    assert len(told) == 1
+    assert "config.toml [thermal] alert_threshold_gpu" in told[0]
+    assert made.events("critical") == []
+
+
+def test_a_critical_temperature_takes_the_load_off_and_goes_on_recording(make: Make) -> None:
+    settings = "[thermal]\nalert_threshold_gpu = 20\ncritical_threshold_gpu = 25\n"
+    made = make(settings=settings)
+    made.experiment.ensure("baseline")
+    made.experiment.ensure("cooldown")
+    first, second = made.events("critical")
+    assert "critical threshold of 25 °C" in first["text"]
+    assert second["text"] == "the load is taken off; recording goes on"
+    assert [phase["name"] for phase in made.facts()["phases"]] == ["baseline", "ramp", "steady", "cooldown"]
+
+
+def test_a_machine_that_is_loaded_by_another_run_is_refused(make: Make) -> None:
+    made = make()
+    with BenchLock(made.locks, what="bench of another"), pytest.raises(BenchBusyError, match="bench of another"):
+        made.experiment.ensure("baseline")
+    assert made.experiment.run is None
+    assert not made.archive.exists()
+
+
+def test_the_machine_is_free_again_at_the_end(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("cooldown")
+    with BenchLock(made.locks, what="next"):
+        pass
+
+
+def test_a_preflight_that_fails_comes_before_any_recording(make: Make) -> None:
+    def fail() -> None:
+        raise ExperimentBrokenError("the key is wrong", phase="preflight")
+
+    made = make(preflight=fail)
+    with pytest.raises(ExperimentBrokenError, match="preflight: the key is wrong"):
+        made.experiment.ensure("steady")
+    assert not made.archive.exists()
+
+
+def test_a_bench_without_a_sensor_is_told_why(make: Make) -> None:
+    made = make(sources=[fake(unavailable="no driver is loaded")])
+    with pytest.raises(ExperimentBrokenError, match="no source offers a single sensor: gpu: no driver is loaded"):
+        made.experiment.ensure("baseline")
+
+
+def test_a_recorder_that_dies_breaks_the_phase(make: Make) -> None:
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+    os.kill(made.facts()["recorder"]["pid"], signal.SIGKILL)
+    with pytest.raises(ExperimentBrokenError, match=r"steady: the recorder was ended by SIGKILL(.|\n)*--replay"):
+        made.experiment.ensure("steady")
+
+
+def test_another_thread_can_end_a_phase(make: Make) -> None:
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+    threading.Timer(0.3, made.experiment.stop).start()
+    with pytest.raises(ExperimentBrokenError, match="stopped before its end"):
+        made.experiment.ensure("steady")
+    assert [event["what"] for event in made.events("load")] == ["started", "stopped"]
+
+
+def test_an_interrupted_phase_is_not_gone_on_with(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(made.experiment, "_pause", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        made.experiment.ensure("steady")
+    assert made.experiment.finished
+    with pytest.raises(ExperimentBrokenError, match="steady: interrupted by KeyboardInterrupt"):
+        made.experiment.ensure("cooldown")
+
+
+def test_an_unwritable_archive_is_told(make: Make, tmp_path: Path) -> None:
+    made = make()
+    made.archive.write_text("a file stands here")
+    with pytest.raises(ExperimentBrokenError, match="runs: cannot be written"):
+        made.experiment.ensure("baseline")
+
+
+def test_progress_says_where_it_stands(make: Make) -> None:
+    made = make(seconds={**SHORT, "steady": 1.5})
+    made.experiment.ensure("cooldown")
+    steady = [news for news in made.told if isinstance(news, Progress) and news.phase == "steady"]
+    assert steady
+    assert steady[-1].load == "cpu"
+    assert steady[-1].left_seconds > steady[-1].phase_left_seconds
+    assert steady[-1].hottest[0].sensor == "gpu0.temperature_celsius"
+    assert made.notices("note") == ["no accelerator is found"]
+
+
+def test_the_key_is_nowhere_in_the_run(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("cooldown")
+    for path in made.run.rglob("*"):
+        if path.is_file():
+            assert KEY not in path.read_text(), path
