@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DEMO = "demo"
 DEMO_TOKEN_SECONDS = 0.02
-"""Slow enough that what the demo bench's load brings about is set by its engine, and not by how busy this machine is."""
+"""Slow enough that its throughput is set by the simulated engine, and not by how busy this machine is."""
 NONE_CONFIGURED = "no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json"
 
 
