@@ -68,8 +68,11 @@ def test_nothing_is_left_when_a_watcher_is_killed(which: int, mark: str) -> None
     assert not ended.in_order
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-@pytest.mark.parametrize("which", [0, 1], ids=["guard", "warden"])
+@pytest.mark.parametrize(
+    "which, number",
+    [(0, signal.SIGTERM), (0, signal.SIGINT), (0, signal.SIGHUP), (1, signal.SIGTERM)],
+    ids=["guard terminate", "guard interrupt", "guard hang up", "warden terminate"],
+)
 def test_a_signal_to_a_watcher_takes_the_load_off(which: int, number: signal.Signals, mark: str) -> None:
     load = start(work("sleep", "600", mark=mark))
     os.kill(guards(mark)[which], number)
