@@ -10,6 +10,7 @@ import pytest
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.plugin.keys import FINDINGS
 from pytest_thermal.plugin.outcomes import AccessWarning, conclude
+from pytest_thermal.plugin.parametrisation import NOTHING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,6 +153,8 @@ class ThermalRun:
             self.ensure(subject)
             return phase_finding(self.recording, subject)
         self.prepare(check)
+        if subject == NOTHING:
+            return _nothing_measured(check)
         return self._evidence.judgement().finding(check, subject)
 
 
@@ -182,6 +185,18 @@ class JudgedRun:
             self._item.warn(AccessWarning(f"{found.check}: {text}"))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
+
+
+def _nothing_measured(check: str) -> Finding:
+    return Finding(
+        check=check,
+        layer=check,
+        subject=NOTHING,
+        outcome=Outcome.INCONCLUSIVE,
+        seen="no temperature of a processor or an accelerator is measured on this bench",
+        likely="a virtual machine, a container without the host's /sys, or a driver that is missing",
+        advice="pytest --sensors says why for each source; cpu_temp_path and gpu_temp_cmd name a file and a command",
+    )
 
 
 def _properties(found: Finding, *, simulated: bool) -> list[tuple[str, object]]:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
 SUBJECTS = ("phase", "sensor", "device")
+NOTHING = "none"
+"""Id of a test that has nothing to be about."""
+ESSENTIAL = frozenset({"baseline", "threshold", "rise", "settled"})
+"""A thermal run in which these have no temperature to judge has measured nothing: that is no skip."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,10 +55,14 @@ def _once_a_subject(metafunc: pytest.Metafunc, name: str) -> None:
     except pytest.UsageError as error:
         config.stash.setdefault(BENCH_ERROR, str(error))
         subjects = ["no-bench"]
+    if not subjects and check in ESSENTIAL:
+        subjects = [NOTHING]  # it runs, and does not pass
     if subjects:
         metafunc.parametrize(name, list(subjects), ids=list(subjects), indirect=True)
     else:
-        _placeholder(metafunc, name, "none", f"nothing on this bench that {check} could be judged of: pytest --sensors")
+        _placeholder(
+            metafunc, name, NOTHING, f"nothing on this bench that {check} could be judged of: pytest --sensors"
+        )
 
 
 def _subjects(session: ThermalSession, check: str) -> Sequence[str]:

@@ -137,3 +137,15 @@ def test_a_criterion_of_ones_own_is_told_beside_ours(run: Run, tmp_path: Path, p
     result = run("--replay", LOGS / "wide.csv")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*FAILED house?gpu0?", "*peak of 6? degrees, more than our house allows"])
+
+
+def test_a_log_without_any_temperature_does_not_pass(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "fans.csv"
+    rows = [f"{1796032500 + 5 * tick},{2000 + tick % 3}" for tick in range(200)]
+    log.write_text("time,fan0.speed_rpm\n" + "\n".join(rows) + "\n")
+    result, found = judged(run, tmp_path, log)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    for check in ("baseline", "threshold", "rise", "settled"):
+        outcome, message = found[f"test_{check}[none]"]
+        assert outcome == "failure"
+        assert message.startswith(f"inconclusive: {check}: no temperature of a processor or an accelerator is measured")
