@@ -23,7 +23,7 @@ from pytest_thermal.bench.model import (
 )
 from pytest_thermal.bench.secrets import Redactor, describe_key
 from pytest_thermal.bench.templates import find_template, template_names
-from pytest_thermal.bench.urls import normalise_base_url
+from pytest_thermal.bench.urls import is_loopback, normalise_base_url
 
 __all__ = [
     "Bench",
@@ -44,6 +44,7 @@ __all__ = [
     "Timeouts",
     "describe_key",
     "find_template",
+    "is_loopback",
     "load_bench",
     "normalise_base_url",
     "parse_duration",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pytest_thermal.bench.secrets import looks_like_key
 
@@ -20,6 +20,15 @@ _CALLS = frozenset(
 _WIDE = str.maketrans("：／．。", ":/..")  # what an input method for Chinese types
 _DEVIATING = frozenset("ßς\u200c\u200d")  # IDNA 2003 and 2008 encode these differently: the host would be another
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address leads to this very machine; where its looks do not tell, it does not."""
+    try:
+        host = (urlsplit(address).hostname or "").rstrip(".")
+        return host == "localhost" or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def normalise_base_url(text: str) -> tuple[str, str | None]:

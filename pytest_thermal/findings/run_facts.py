@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytest_thermal.analysis import RunFacts
+from pytest_thermal.bench import is_loopback
 from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.findings import Scalar
@@ -55,7 +54,7 @@ def loads_of(device: str) -> frozenset[str]:
 def serves_itself(facts: Mapping[str, Any]) -> bool:
     """Whether the inference that a run asked for was served by the machine itself: one of its gateways is loopback."""
     gateways = facts.get("gateways")
-    return isinstance(gateways, Mapping) and any(_is_loopback(str(url)) for url in gateways.values())
+    return isinstance(gateways, Mapping) and any(is_loopback(str(url)) for url in gateways.values())
 
 
 def planned_seconds(facts: Mapping[str, Any], phase: str) -> float | None:
@@ -119,11 +118,3 @@ def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
             yield name, value
         else:
             yield name, str(value)
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

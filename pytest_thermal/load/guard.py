@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 GRACE_SECONDS = 0.3
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS)
     parser.add_argument("--parent", type=int, default=os.getppid())
     parser.add_argument("--tell", type=int, default=None)
+    parser.add_argument("--nice", type=int, default=0)
     given = list(sys.argv[1:] if arguments is None else arguments)
     own, command = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
     options = parser.parse_args(own)
@@ -58,7 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for descriptor in (life_write, orders_write):
             os.close(descriptor)
         os.setsid()
-        os._exit(_Warden(command, life_read, orders_read, options.tell, options.grace).run())
+        os._exit(
+            _Warden(command, life_read, orders_read, options.tell, grace_seconds=options.grace, nice=options.nice).run()
+        )
     for descriptor in (life_read, orders_read):
         os.close(descriptor)
     return _Guard(
@@ -169,8 +173,11 @@ class _Guard:
 class _Warden:
     """Runs the command in a session of its own, and clears up after it."""
 
-    def __init__(self, command: Sequence[str], life: int, orders: int, tell: int | None, grace_seconds: float) -> None:
+    def __init__(
+        self, command: Sequence[str], life: int, orders: int, tell: int | None, *, grace_seconds: float, nice: int
+    ) -> None:
         self._grace_seconds = grace_seconds
+        self._nice = nice
         self._command = command
         self._life = life
         self._orders = orders
@@ -184,7 +191,7 @@ class _Warden:
                 self._command,
                 stdin=self._orders,
                 start_new_session=True,
-                preexec_fn=_become_load,  # noqa: PLW1509 - there is one thread here
+                preexec_fn=partial(_become_load, self._nice),  # noqa: PLW1509 - there is one thread here
             )
         except OSError as error:
             _say(self._tell, failed=error.strerror or str(error), errno=error.errno)
@@ -222,8 +229,10 @@ class _Warden:
                 return code
 
 
-def _become_load() -> None:
+def _become_load(nice: int) -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if nice:
+        os.nice(nice)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_VICTIM, encoding="ascii")
 

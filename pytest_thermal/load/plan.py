@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_thermal.bench import Bench
+from pytest_thermal.bench import Bench, is_loopback
 from pytest_thermal.load.accelerator import accelerator_works, torch_device
 from pytest_thermal.load.cpu import Which, cpu_work
 from pytest_thermal.load.inference_work import inference_work
@@ -38,11 +38,14 @@ def plan_works(
     stress = bench.stress
     works: list[Work] = []
     lacking: list[str] = []
-    if stress.mode == "gpu":
+    if stress.mode == "gpu" or (stress.mode == "mixed" and _cards_need_a_burn(bench)):
         burning, why_not = burn_works(
             bench, limit_seconds=limit_seconds, environ=environ, accelerator_command=accelerator_command, which=which
         )
-        return list(burning), [why_not] if why_not else []
+        works += burning
+        lacking += [why_not] if why_not else []
+    if stress.mode == "gpu":
+        return works, lacking
     if stress.mode in ("cpu", "mixed"):
         works.append(
             cpu_work(
@@ -77,6 +80,16 @@ def plan_works(
             )
         )
     return works, lacking
+
+
+def _cards_need_a_burn(bench: Bench) -> bool:
+    """Whether requests alone leave this machine's cards idle in a mixed load: the model is served elsewhere.
+
+    ``gpu_workers`` of the bench file has the last word: 0 never, more always.
+    """
+    if bench.stress.gpu_workers is not None:
+        return bench.stress.gpu_workers > 0
+    return not any(is_loopback(domain.base_url) for domain in bench.domains)
 
 
 def burn_works(

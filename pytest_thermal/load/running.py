@@ -105,6 +105,7 @@ def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoa
                 sys.executable,
                 *("-I", "-S", guard.__file__),
                 *("--limit", f"{work.limit_seconds:.3f}", "--grace", f"{work.grace_seconds:g}"),
+                *("--nice", str(work.nice)),
                 *("--parent", str(os.getpid()), "--tell", str(tell_write)),
                 *("--", *work.command),
             ],

@@ -35,6 +35,8 @@ class Work:
     """When it ends by itself, whoever forgot it."""
     grace_seconds: float = 0.3
     """Between being asked to end and being killed."""
+    nice: int = 0
+    """Added to the niceness: what burns all cores gives way to what measures and asks, and heats no less for it."""
     notes: tuple[str, ...] = ()
     """What a person should know: ``stress-ng is not installed: …``."""
     secrets: tuple[SecretStr, ...] = field(default=(), repr=False)

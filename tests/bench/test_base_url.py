@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pytest_thermal.bench import normalise_base_url
+from pytest_thermal.bench import is_loopback, normalise_base_url
 from tests.bench.bench_files import read_bench
 
 
@@ -141,3 +141,22 @@ def test_the_correction_is_said_with_its_place(tmp_path: Path) -> None:
             "/models removed: http://host:8000/v1"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    "address, here",
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://127.9.9.9/v1", True),
+        ("https://[::1]:8443/v1", True),
+        ("http://localhost:1/v1", True),
+        ("http://gateway.localhost/v1", True),
+        ("https://gateway.example/v1", False),
+        ("http://10.0.0.1/v1", False),
+        ("http://localhost.example/v1", False),
+        ("http://[::1", False),
+        ("", False),
+    ],
+)
+def test_what_leads_to_this_machine_is_known(address: str, here: bool) -> None:
+    assert is_loopback(address) is here

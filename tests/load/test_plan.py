@@ -16,12 +16,15 @@ from pytest_thermal.recording import RunClock
 KEY = "sk-canary-5f0c2b7e9d1a4c6b8e3f"
 
 
-def bench(*, demo: bool = True, cards: tuple[int, ...] | None = None, **stress: Any) -> Bench:
+def bench(
+    *, demo: bool = True, cards: tuple[int, ...] | None = None, host: str = "{}.localhost", **stress: Any
+) -> Bench:
     return Bench(
         name="b",
         demo=demo,
         domains=tuple(
-            Domain(name=name, base_url=f"http://{name}.example/v1", key=SecretStr(KEY)) for name in ("east", "west")
+            Domain(name=name, base_url=f"http://{host.format(name)}/v1", key=SecretStr(KEY))
+            for name in ("east", "west")
         ),
         stress=Stress(**stress),
         monitor=Monitor(gpu_indices=cards),
@@ -65,7 +68,7 @@ def test_inference_goes_to_all_domains() -> None:
     works, lacking = plan(bench(mode="inference", concurrent_requests=12), profile="agent", rate=3.0)
     assert (kinds(works), lacking) == (["inference"], [])
     orders = orders_of(works)
-    assert [domain.base_url for domain in orders.domains] == ["http://east.example/v1", "http://west.example/v1"]
+    assert [domain.base_url for domain in orders.domains] == ["http://east.localhost/v1", "http://west.localhost/v1"]
     assert (orders.concurrency, orders.inference_ratio, orders.profile) == (12, 1.0, "agent")
     assert orders.rate_per_second == 3.0
     assert works[0].tool == "open loop at 3/s, agent"
@@ -78,6 +81,21 @@ def test_mixed_burns_the_cpu_beside_requests_and_bursts() -> None:
     assert orders.inference_ratio == 0.6
     assert "pytest_thermal.load.cpu_burner" in orders.burner
     assert works[1].tool == "closed loop of 8, 60% requests"
+
+
+@pytest.mark.parametrize(
+    "host, gpu_workers, burnt",
+    [("{}.localhost", None, 0), ("{}.example", None, 2), ("{}.localhost", 1, 1), ("{}.example", 0, 0)],
+)
+def test_cards_that_requests_do_not_reach_are_burnt_too(host: str, gpu_workers: int | None, burnt: int) -> None:
+    works, _ = plan(bench(mode="mixed", host=host, gpu_workers=gpu_workers))
+    assert kinds(works).count("accelerator") == burnt
+    assert kinds(works)[-2:] == ["cpu", "inference"]
+
+
+def test_the_cpu_burner_gives_way_and_requests_do_not() -> None:
+    works, _ = plan(bench(mode="mixed"))
+    assert {work.kind: work.nice for work in works} == {"cpu": 10, "inference": 0}
 
 
 def test_mixed_with_requests_only_has_no_burner() -> None:

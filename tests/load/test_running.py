@@ -209,3 +209,8 @@ def test_descriptors_are_given_back() -> None:
 def test_the_working_folder_is_the_works(tmp_path: Path) -> None:
     with start(shell("pwd; sleep 600", folder=tmp_path)) as load:
         until(lambda: os.path.realpath(load.status().text) == os.path.realpath(tmp_path))
+
+
+def test_a_load_that_is_to_give_way_does() -> None:
+    with start(shell("sleep 60", nice=7)) as load:
+        assert os.getpriority(os.PRIO_PROCESS, load.process_id) == os.getpriority(os.PRIO_PROCESS, 0) + 7
