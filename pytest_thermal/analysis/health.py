@@ -89,8 +89,8 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
         max(STUCK_SECONDS, STUCK_TICKS * series.period_seconds),
         lively=step is not None and _usual_change(steps) >= LIVELY * step,
     )
-    found = [f"{spikes} spikes"] if spikes else []
-    found += [f"{dropouts} dropouts"] if dropouts else []
+    found = [_counted(spikes, "spike")] if spikes else []
+    found += [_counted(dropouts, "dropout")] if dropouts else []
     found += [why] if why else []
     return Health(
         resolution=Figure(name="resolution", value=step, unit=unit, reason="" if step else "no step is seen"),
@@ -108,6 +108,10 @@ def _jump(steps: FloatArray, noise: float, step: float | None) -> float:
     some = np.abs(steps[:: max(steps.size // LOOKED_AT, 1)])
     usual = float(np.quantile(some, 0.98))
     return max(LEAST_JUMP, SIGMAS * noise, STEPS * (step or 0.0), USUAL_JUMPS * usual)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _spikes_and_dropouts(values: FloatArray, steps: FloatArray, threshold: float) -> tuple[BoolArray, BoolArray]:

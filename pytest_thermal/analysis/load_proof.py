@@ -66,8 +66,8 @@ def prove_load(
 
     Readings are averaged over 30 s first. Proven by a mean utilisation of 90 % or more, or, where utilisation is not
     measured, by power; and the power, where measured, must have risen by 30 % over idle and stood within 85 % of the
-    way from idle to its median for 95 % of the phase. Power that falls under full utilisation is a device that
-    slows itself down, which says nothing against the load. Throughput decides only where nothing else is known.
+    way from idle to its median for 95 % of the phase. Power that falls under full utilisation, though not to that of
+    an idle device, is a device that slows itself down, which says nothing against the load. Throughput decides only where nothing else is known.
     Own criterion: cool because idle is no pass.
     """
     used, used_answer = _utilization(utilization, phase, least_utilization)
@@ -178,6 +178,11 @@ def _power(series: Series | None, phase: Phase, baseline: Phase | None) -> tuple
     plateau = Figure(name="on_plateau", value=share, unit="ratio", detail={"lowest": float(smooth.min())})
     if idle is not None and median < LEAST_POWER_RISE * idle:
         return watts, plateau, Answer.NO, f"{median:.0f} W under load against {idle:.0f} W at idle"
+    at_rest = 0.0 if idle is None else float(np.mean(smooth < LEAST_POWER_RISE * idle))
+    if at_rest > 1 - LEAST_ON_PLATEAU:
+        # A device that slows itself down still draws more than an idle one: here utilisation is what misleads.
+        why = f"it was that of an idle device for {at_rest:.0%} of {phase.name}"
+        return watts, plateau, Answer.NO, why
     if share < LEAST_ON_PLATEAU:
         why = f"it stood at its {median:.0f} W for {share:.0%} of {phase.name} only, at worst at {smooth.min():.0f} W"
         return watts, plateau, Answer.NO, why

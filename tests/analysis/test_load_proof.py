@@ -70,6 +70,13 @@ def test_a_device_that_slows_itself_down_under_full_use_was_loaded() -> None:
     assert found.proven is Answer.YES
 
 
+def test_idle_power_outweighs_a_utilisation_that_reads_full() -> None:
+    died = np.where(LOADED & (INTO < 1500), FULL_POWER, 60.0)
+    found = prove_load(STEADY, utilization=utilization(FULL_USE), power=power(died), baseline=BASELINE)
+    assert found.proven is Answer.NO
+    assert "that of an idle device for 17% of steady" in found.reason
+
+
 def test_short_pauses_between_pieces_of_work_are_no_dips() -> None:
     pieces = np.where(LOADED & (counting(PLAN.times.size) % 20 < 3), 250.0, FULL_POWER)
     assert prove_load(STEADY, power=power(pieces), baseline=BASELINE).proven is Answer.YES
