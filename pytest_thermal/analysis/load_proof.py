@@ -67,8 +67,8 @@ def prove_load(
     Readings are averaged over 30 s first. Proven by a mean utilisation of 90 % or more, or, where utilisation is not
     measured, by power; and the power, where measured, must have risen by 30 % over idle and stood within 85 % of the
     way from idle to its median for 95 % of the phase. Power that falls under full utilisation, though not to that of
-    an idle device, is a device that slows itself down, which says nothing against the load. Throughput decides only where nothing else is known.
-    Own criterion: cool because idle is no pass.
+    an idle device, is a device that slows itself down, which says nothing against the load. Throughput decides only
+    where nothing else is known. Own criterion: cool because idle is no pass.
     """
     used, used_answer = _utilization(utilization, phase, least_utilization)
     watts, share, power_answer, power_why = _power(power, phase, baseline)

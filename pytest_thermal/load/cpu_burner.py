@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 
 from pytest_thermal.load.burning import burn_bursts, die_with_parent, say
 
+BURST_NICE = 10
+"""Bursts are started by the load generator, which they must not hold up."""
 _SIZE = 512
 """Three such matrices of doubles stay in the caches of a core: it computes, and does not wait for memory."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -43,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             step()
 
     if options.bursts:
+        os.nice(BURST_NICE)
         burn_bursts(burn, sys.stdin, deadline=deadline)
         return 0
     workers = [_worker(burn, deadline) for _ in range(options.workers)]

@@ -135,31 +135,38 @@ def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
     if findings:
         terminal.write_line("")
         terminal.write_line("  " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    for alike in _alike(bad):
-        first = alike[0]
+    for alike in _of_one_cause(bad):
         terminal.write_line("")
-        terminal.write(f"  {first['outcome'].upper()} ", **_MARKS[first["outcome"]])
-        names = ", ".join(f"{found['check']}[{found['subject']}]" for found in alike)
-        lines = textwrap.wrap(
-            names, _WIDTH - 4, initial_indent=" " * (len(first["outcome"]) - 1), break_on_hyphens=False
-        )
-        terminal.write_line(lines[0].strip())
-        for line in lines[1:]:
-            terminal.write_line(f"    {line}")
-        _wrapped(terminal, "    ", first["seen"])
+        for same in _saying_the_same(alike):
+            names = ", ".join(f"{found['check']}[{found['subject']}]" for found in same)
+            outcome = same[0]["outcome"]
+            lines = textwrap.wrap(names, _WIDTH - 4, initial_indent=" " * (len(outcome) - 1), break_on_hyphens=False)
+            terminal.write(f"  {outcome.upper()} ", **_MARKS[outcome])
+            terminal.write_line(lines[0].strip())
+            for line in lines[1:]:
+                terminal.write_line(f"    {line}")
+            _wrapped(terminal, "    ", same[0]["seen"])
         for word in ("likely", "advice"):
-            if first[word]:
-                _wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {first[word]}")
+            if alike[0][word]:
+                _wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {alike[0][word]}")
     notes = [(found, text) for found in findings for text in found["warnings"]]
     for found, text in notes:
         _wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
 
 
-def _alike(findings: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Findings that say the same, together: one cause need not be read a dozen times."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+def _of_one_cause(findings: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Findings with one likely cause and one thing to try, together: it need not be read a dozen times."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for found in findings:
-        groups.setdefault((found["outcome"], found["seen"]), []).append(found)
+        cause = found["likely"].split(":", 1)[0]
+        groups.setdefault((found["outcome"], cause, found["advice"]), []).append(found)
+    return list(groups.values())
+
+
+def _saying_the_same(findings: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for found in findings:
+        groups.setdefault(found["seen"], []).append(found)
     return list(groups.values())
 
 
