@@ -10,7 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from pytest_thermal.load.bursts import Bursts
-from pytest_thermal.load.engine import Answer, Engine
+from pytest_thermal.load.answers import Answer
+from pytest_thermal.load.engine import Engine
 from pytest_thermal.load.orders import InferenceOrders
 from pytest_thermal.load.pacing import Backoff, Mixture
 from pytest_thermal.load.profiles import Conversation, Dialect, body_of

@@ -18,7 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_thermal.bench import Redactor
-from pytest_thermal.load.engine import Engine, Target
+from pytest_thermal.load.answers import Target
+from pytest_thermal.load.engine import Engine
 from pytest_thermal.load.generator import Generator, Way
 from pytest_thermal.load.orders import DomainOrders, InferenceOrders
 from pytest_thermal.recording import RequestRow, RequestsFile

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_thermal.load.engine import CANCELLED, Answer
+from pytest_thermal.load.answers import CANCELLED, Answer
 
 WINDOW_SECONDS = 30.0
 _MOST_IN_WINDOW = 4096

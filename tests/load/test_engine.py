@@ -12,7 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from pytest_thermal.demo import DemoGateway
-from pytest_thermal.load.engine import Answer, Engine, Target
+from pytest_thermal.load.answers import Answer, Target
+from pytest_thermal.load.engine import Engine
 
 BODY = {"model": "demo-chat", "messages": [{"role": "user", "content": "Write at length."}], "max_tokens": 6}
 STREAM = {**BODY, "stream": True, "stream_options": {"include_usage": True}}
@@ -183,7 +184,7 @@ def test_many_connections_share_their_trust() -> None:
     with DemoGateway(fault="tls-good") as gateway:
         engine = Engine(target(gateway), {**os.environ, "SSL_CERT_FILE": str(gateway.ca_file)})
         contexts = {
-            id(engine.connection()._client._transport._pool._ssl_context)  # type: ignore[attr-defined]
+            id(engine.connection()._dialer._trust)  # type: ignore[attr-defined]
             for _ in range(5)
         }
     assert len(contexts) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_thermal.load.engine import CANCELLED, Answer
+from pytest_thermal.load.answers import CANCELLED, Answer
 from pytest_thermal.load.generator import Generator, Way
 from pytest_thermal.load.orders import InferenceOrders
 from pytest_thermal.recording import RequestRow, RunClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_thermal.load.engine import CANCELLED, Answer
+from pytest_thermal.load.answers import CANCELLED, Answer
 from pytest_thermal.load.tally import Tally, quantile
 
 
