@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from pytest_thermal.load.answers import Answer, Target
-from pytest_thermal.transport import fast, route_to, tls_context
+from pytest_thermal.transport import Route, fast, route_to, tls_context
 
 
 class Connection(Protocol):
@@ -44,11 +45,7 @@ class Engine:
         trust = tls_context(environ) if route.uses_tls or proxy_uses_tls else None
         self.slow_because = fast.missing() or fast.cannot_take(route)
         """Why it is httpx that sends, which costs many times as much; empty if it is not."""
-        if self.slow_because:
-            from pytest_thermal.load.httpx_engine import HttpxConnections as Chosen  # noqa: PLC0415 - one of two
-        else:
-            from pytest_thermal.load.fast_engine import FastConnections as Chosen  # type: ignore[assignment] # noqa: PLC0415 - may not import
-        self._connections: Connections = Chosen(target, route, trust)
+        self._connections = _httpx(target, route, trust) if self.slow_because else _fast(target, route, trust)
 
     def connection(self) -> Connection:
         """A connection of its own: for one request at a time."""
@@ -61,3 +58,15 @@ class Engine:
             return await connection.first_listed_model()
         finally:
             await connection.close()
+
+
+def _fast(target: Target, route: Route, trust: ssl.SSLContext | None) -> Connections:
+    from pytest_thermal.load.fast_engine import FastConnections  # noqa: PLC0415 - needs what may be missing
+
+    return FastConnections(target, route, trust)
+
+
+def _httpx(target: Target, route: Route, trust: ssl.SSLContext | None) -> Connections:
+    from pytest_thermal.load.httpx_engine import HttpxConnections  # noqa: PLC0415 - one of two
+
+    return HttpxConnections(target, route, trust)

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from pytest_thermal.load.bursts import Bursts
 from pytest_thermal.load.answers import Answer
+from pytest_thermal.load.bursts import Bursts
 from pytest_thermal.load.engine import Engine
 from pytest_thermal.load.orders import InferenceOrders
 from pytest_thermal.load.pacing import Backoff, Mixture

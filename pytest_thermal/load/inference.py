@@ -23,6 +23,7 @@ from pytest_thermal.load.engine import Engine
 from pytest_thermal.load.generator import Generator, Way
 from pytest_thermal.load.orders import DomainOrders, InferenceOrders
 from pytest_thermal.recording import RequestRow, RequestsFile
+from pytest_thermal.transport.fast import loops
 
 STATUS_SECONDS = 1.0
 _TOLD_SECONDS = 0.02
@@ -35,7 +36,7 @@ CANNOT = 2
 def main() -> int:
     """Run until told to end; 2 where the load cannot be made, with the reason on standard output."""
     os.set_blocking(1, False)  # a starter that is held up must not hold up the load
-    return asyncio.run(_load())
+    return loops.run(_load())
 
 
 async def _load() -> int:
@@ -55,6 +56,9 @@ async def _load() -> int:
     except (OSError, ValueError, ImportError, LookupError) as error:
         _say(redactor.text(f"no request can be sent: {error}"))
         return CANNOT
+    for way in ways:
+        if way.engine.slow_because:
+            _say(f"requests go through httpx, which costs more than they need: {way.engine.slow_because}")
     rows = RequestsFile(orders.run) if orders.run is not None else None
 
     def record(row: RequestRow) -> None:

@@ -12,6 +12,7 @@ from pytest_thermal.load.errors import LoadError
 from pytest_thermal.load.orders import PROFILES, DomainOrders, InferenceOrders
 from pytest_thermal.load.work import Work, own_environ, own_program
 from pytest_thermal.recording import RunClock
+from pytest_thermal.transport import fast
 
 MOST_IN_FLIGHT = 256
 """Of the open loop, unless the bench wants more at the same time."""
@@ -88,5 +89,8 @@ def inference_work(
         orders=orders.to_line(),
         limit_seconds=limit_seconds,
         grace_seconds=GRACE_SECONDS,
+        notes=(f"{fast.missing()}: requests go through httpx, which makes far fewer of them",)
+        if fast.missing()
+        else (),
         secrets=(*secrets, *(domain.key for domain in domains if domain.key is not None)),
     )

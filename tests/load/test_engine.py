@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +13,20 @@ import pytest
 from pydantic import SecretStr
 
 from pytest_thermal.demo import DemoGateway
+from pytest_thermal.load import engine
 from pytest_thermal.load.answers import Answer, Target
 from pytest_thermal.load.engine import Engine
+from pytest_thermal.transport import fast, tls_context
+
+
+@pytest.fixture(params=["asyncio", "uvloop", "httpx"], autouse=True)
+def _engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever sends the requests, and on whatever loop: the answers are told in the same words."""
+    if request.param == "uvloop":
+        monkeypatch.setattr(asyncio, "run", pytest.importorskip("uvloop").run)
+    if request.param == "httpx":
+        monkeypatch.setattr(fast, "missing", lambda: "a test wants none")
+
 
 BODY = {"model": "demo-chat", "messages": [{"role": "user", "content": "Write at length."}], "max_tokens": 6}
 STREAM = {**BODY, "stream": True, "stream_options": {"include_usage": True}}
@@ -180,14 +193,26 @@ def test_a_kept_connection_that_was_closed_is_no_failure(answers_each: int) -> N
     assert connections == 2
 
 
-def test_many_connections_share_their_trust() -> None:
+def test_many_connections_share_their_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    def counted(environ: Mapping[str, str]) -> ssl.SSLContext:
+        read.append(environ)
+        return tls_context(environ)
+
+    monkeypatch.setattr(engine, "tls_context", counted)
     with DemoGateway(fault="tls-good") as gateway:
-        engine = Engine(target(gateway), {**os.environ, "SSL_CERT_FILE": str(gateway.ca_file)})
-        contexts = {
-            id(engine.connection()._dialer._trust)  # type: ignore[attr-defined]
-            for _ in range(5)
-        }
-    assert len(contexts) == 1
+
+        async def asked() -> list[Answer]:
+            made = Engine(target(gateway), {**os.environ, "SSL_CERT_FILE": str(gateway.ca_file)})
+            connections = [made.connection() for _ in range(3)]
+            answers = [await connection.send(BODY) for connection in connections]
+            for connection in connections:
+                await connection.close()
+            return answers
+
+        assert [answer.error for answer in asyncio.run(asked())] == ["", "", ""]
+    assert len(read) == 1
 
 
 def test_the_first_listed_model_is_found() -> None:

@@ -1,0 +1,120 @@
+"""What an answer to a chat request says: whole, streamed, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from pytest_thermal.access.reading import error_text, quote
+from pytest_thermal.load.answers import Answer
+from pytest_thermal.transport import Exchange, retry_after_seconds
+from pytest_thermal.transport.exchange import read_json
+from pytest_thermal.transport.sse import DONE
+
+
+def is_stream(content_type: str) -> bool:
+    """Whether an answer of that type comes in events."""
+    return content_type.startswith("text/event-stream")
+
+
+def read_refusal(answer: Answer, *, status: int, reason: str, headers: httpx.Headers, body: bytes) -> None:
+    """An answer that is no 2xx."""
+    answer.retry_after_seconds = retry_after_seconds(headers)
+    answer.trouble = f"{status} {reason}".strip()
+    answer.detail = _quoted(status, reason, headers, body)
+
+
+def read_whole(answer: Answer, *, status: int, reason: str, headers: httpx.Headers, body: bytes) -> None:
+    """An answer that came in one piece."""
+    data = read_json(body.decode("utf-8", "replace"))
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices:
+        answer.trouble = "no completion"
+        answer.detail = _quoted(status, reason, headers, body) or "the answer is empty"
+        return
+    message = choices[0].get("message") if isinstance(choices[0], dict) else None
+    answer.text = _words(message)
+    _take_usage(data, answer)
+
+
+class Stream:
+    """The events of one answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._parts: list[str] = []
+        self._finished = False
+        self.done = False
+
+    def take(self, data: str, now_seconds: float) -> None:
+        """An event that came so long after the request."""
+        answer = self._answer
+        if data.strip() == DONE:
+            self.done = True
+            answer.latency_seconds = now_seconds
+            return
+        event = read_json(data)
+        if not isinstance(event, dict):
+            return
+        if event.get("error"):
+            answer.trouble = "an error within the stream"
+            answer.detail = quote(str(event["error"]))
+        choices = event.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        words = _words(choice.get("delta"))
+        if words:
+            self._parts.append(words)
+            if answer.last_token_seconds is None:
+                answer.ttft_seconds = now_seconds
+            else:
+                answer.gaps_seconds.append(now_seconds - answer.last_token_seconds)
+            answer.last_token_seconds = now_seconds
+        if choice.get("finish_reason"):
+            self._finished = True
+        if "usage" in event:
+            _take_usage(event, answer)
+
+    def end(self, now_seconds: float) -> None:
+        """It ended so long after the request."""
+        answer = self._answer
+        if not answer.latency_seconds:
+            answer.latency_seconds = now_seconds
+        answer.text = "".join(self._parts)
+        if answer.completion_tokens is None:
+            answer.completion_tokens = len(self._parts)
+        if not answer.trouble and not (self.done or self._finished):
+            answer.trouble = "the stream ended early"
+            answer.detail = f"after {len(self._parts)} tokens, without finish_reason and [DONE]"
+
+
+def first_model(body: bytes) -> str | None:
+    """The first model of a list; None where it is none."""
+    try:
+        return str(read_json(body.decode())["data"][0]["id"])
+    except (LookupError, TypeError, UnicodeError):
+        return None
+
+
+def _quoted(status: int, reason: str, headers: httpx.Headers, body: bytes) -> str:
+    return quote(error_text(Exchange(method="POST", url="", status=status, reason=reason, headers=headers, body=body)))
+
+
+def _words(message: Any) -> str:
+    """What an answer, or a part of it, says; thinking aloud included."""
+    if not isinstance(message, dict):
+        return ""
+    content = message.get("content")
+    if len(message) == 1 and isinstance(content, str):
+        return content
+    parts = (message.get("reasoning_content"), message.get("reasoning"), content)
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _take_usage(data: Mapping[str, Any], answer: Answer) -> None:
+    usage = data.get("usage")
+    if isinstance(usage, dict):
+        for name in ("prompt_tokens", "completion_tokens"):
+            if isinstance(usage.get(name), int):
+                setattr(answer, name, usage[name])

@@ -1,0 +1,29 @@
+"""Server-sent events in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_thermal.transport.sse import EventDecoder
+
+_BEGIN, _END = b"data: ", b"\n\n"
+
+
+class DataDecoder(EventDecoder):
+    """The data of events alone, by the same rules; quick where a chunk holds whole events of one line of data."""
+
+    def data(self, chunk: bytes) -> Sequence[str]:
+        """The data of the events that ``chunk`` completes."""
+        if (
+            chunk.startswith(_BEGIN)
+            and chunk.endswith(_END)
+            and b"\r" not in chunk
+            and not (self._unfinished or self._after_cr or self._data or self._kind)
+        ):
+            inner = chunk[len(_BEGIN) : -len(_END)]
+            if b"\n" not in inner:
+                return (inner.decode("utf-8", errors="replace"),)
+            parts = chunk[: -len(_END)].split(_END)
+            if all(part.startswith(_BEGIN) and b"\n" not in part for part in parts):
+                return [part[len(_BEGIN) :].decode("utf-8", errors="replace") for part in parts]
+        return [data for _, data in self.feed(chunk)]
