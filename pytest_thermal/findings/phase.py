@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_thermal.findings.run_events import CRITICAL, LOAD, LOST
-from pytest_thermal.findings.run_facts import is_simulated, planned_seconds, time_scale_of
+from pytest_thermal.findings.run_facts import is_simulated, planned_loads, planned_seconds, time_scale_of
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
@@ -14,6 +14,8 @@ from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Event, Recording
 
 CHECK = "phase"
+LOADED_PHASES = ("steady", "limit")
+"""In the ramp the first answers may still be to come."""
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
 MOST_FAILED = 0.5
@@ -85,6 +87,12 @@ def _judge(recording: Recording, name: str) -> Verdict:
             likely="the gateway, its key or its quota; such a load is none",
             advice="pytest suites/supernode says at which layer",
             evidence=evidence,
+        )
+    if not total and name in LOADED_PHASES and "inference" in (planned_loads(recording.facts) or ()):
+        raise OpenError(
+            f"{said}, but not one inference request ended in it",
+            likely="the load generator did not come up, or the gateway answers slower than the phase is long",
+            advice="events.jsonl of the run has the load's last words; pytest suites/supernode tries the gateway",
         )
     if total:
         said += f", {total:,} requests"

@@ -217,6 +217,13 @@ def test_a_load_that_does_not_run_breaks_the_ramp_once_and_blocks_the_rest(make:
     assert made.facts()["ended_because"].startswith("broken: the cpu load was lost")
 
 
+def test_an_inference_load_that_asks_nothing_breaks_the_ramp(make: Make) -> None:
+    silent = Work(kind="inference", tool="silent", command=("sleep", "600"), limit_seconds=900.0)
+    made = make(works=[silent])
+    with pytest.raises(ExperimentBrokenError, match="ramp: no request was made: starting"):
+        made.experiment.ensure("steady")
+
+
 def test_a_tool_that_is_not_there_is_told(make: Make) -> None:
     made = make(works=[Work(kind="cpu", tool="x", command=("no-such-burner",), limit_seconds=9.0)])
     with pytest.raises(ExperimentBrokenError, match="ramp: no-such-burner: could not be started"):

@@ -81,6 +81,19 @@ def test_a_load_of_errors_is_none() -> None:
     assert some.warnings[0].endswith("requests failed: status 503")
 
 
+def test_a_steady_phase_without_an_answer_was_no_load() -> None:
+    run = phased(healthy())
+    assert run.requests is not None
+    ramp = replace(run, requests=replace(run.requests, phase=tuple("ramp" for _ in run.requests.phase)))
+    for silent in (ramp, replace(run, requests=None)):
+        found = steady(replace(silent, facts={**silent.facts, "load": {"mode": "mixed"}}))
+        assert found.outcome is Outcome.INCONCLUSIVE
+        assert "not one inference request ended in it" in found.message
+    assert steady(replace(run, requests=None, facts={**run.facts, "load": {"mode": "cpu"}, "works": []})).outcome is (
+        Outcome.PASSED
+    )
+
+
 def test_lengths_are_told_in_wall_time() -> None:
     run = replace(healthy(), facts={**FACTS, "time_scale": 20.0, "simulated": True})
     found = steady(stretch(run, 20.0))
