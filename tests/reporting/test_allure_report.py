@@ -61,7 +61,18 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "allure-results" / "20261130T083911Z"
     folder.mkdir(parents=True)
     (folder / "0a-result.json").write_text(
-        json.dumps({"uuid": "0a", "name": "test_key", "status": "passed", "start": 1, "stop": 2})
+        json.dumps(
+            {
+                "uuid": "0a",
+                "name": "test_key",
+                "fullName": "suites.supernode.test_02_gateway#test_key",
+                "historyId": "b1946ac92492d2347c6235b4d2611184",
+                "testCaseId": "591785b794601e212b260e25925636fd",
+                "status": "passed",
+                "start": 1,
+                "stop": 2,
+            }
+        )
     )
     return folder
 
