@@ -43,11 +43,12 @@ real: $(READY) ## the access gate against real servers, installed into .real/ (m
 report: $(READY) $(ALLURE) ## the newest run's Allure report as one page
 	@$(BIN)/python -m pytest_thermal.reporting.allure_report --results "$(RESULTS)" --allure $(ALLURE_PREFIX)
 
-bench: $(READY) ## what start-up costs, as ratios (a minute)
+bench: $(READY) ## what start-up and the load engine cost, as ratios (minutes; peers go into .bench/)
 	$(BIN)/python benchmarks/startup.py $(ARGS)
+	$(BIN)/python benchmarks/engine.py
 
 clean: ## remove what make installed and the caches; reports/ stays
-	rm -rf $(VENV) $(ALLURE_PREFIX) .real .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(ALLURE_PREFIX) .bench .real .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt hatch_build.py

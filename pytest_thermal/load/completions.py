@@ -13,26 +13,29 @@ from pytest_thermal.transport import Exchange, retry_after_seconds
 from pytest_thermal.transport.exchange import read_json
 from pytest_thermal.transport.sse import DONE
 
+Fields = list[tuple[bytes, bytes]]
+"""Headers as they came."""
+
 
 def is_stream(content_type: str) -> bool:
     """Whether an answer of that type comes in events."""
     return content_type.startswith("text/event-stream")
 
 
-def read_refusal(answer: Answer, *, status: int, reason: str, headers: httpx.Headers, body: bytes) -> None:
+def read_refusal(answer: Answer, *, status: int, reason: str, fields: Fields, body: bytes) -> None:
     """An answer that is no 2xx."""
-    answer.retry_after_seconds = retry_after_seconds(headers)
+    answer.retry_after_seconds = retry_after_seconds(httpx.Headers(fields))
     answer.trouble = f"{status} {reason}".strip()
-    answer.detail = _quoted(status, reason, headers, body)
+    answer.detail = _quoted(status, reason, fields, body)
 
 
-def read_whole(answer: Answer, *, status: int, reason: str, headers: httpx.Headers, body: bytes) -> None:
+def read_whole(answer: Answer, *, status: int, reason: str, fields: Fields, body: bytes) -> None:
     """An answer that came in one piece."""
     data = read_json(body.decode("utf-8", "replace"))
     choices = data.get("choices") if isinstance(data, dict) else None
-    if not isinstance(choices, list) or not choices:
+    if not choices or not isinstance(choices, list):
         answer.trouble = "no completion"
-        answer.detail = _quoted(status, reason, headers, body) or "the answer is empty"
+        answer.detail = _quoted(status, reason, fields, body) or "the answer is empty"
         return
     message = choices[0].get("message") if isinstance(choices[0], dict) else None
     answer.text = _words(message)
@@ -97,7 +100,8 @@ def first_model(body: bytes) -> str | None:
         return None
 
 
-def _quoted(status: int, reason: str, headers: httpx.Headers, body: bytes) -> str:
+def _quoted(status: int, reason: str, fields: Fields, body: bytes) -> str:
+    headers = httpx.Headers(fields)
     return quote(error_text(Exchange(method="POST", url="", status=status, reason=reason, headers=headers, body=body)))
 
 

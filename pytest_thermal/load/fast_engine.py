@@ -28,6 +28,8 @@ from pytest_thermal.transport.sse import AFTER_DONE_SECONDS
 _ZLIB = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Encodings that are sent although none is asked for, and the window that zlib wants for them."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 
 class FastConnections:
     """Makes connections that share their trust, and the addresses that the name has."""
@@ -56,7 +58,7 @@ class FastConnection:
         answer = Answer(started_seconds=time.monotonic())
         reading = _Reading(answer, self._connection)
         try:
-            content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+            content = _ENCODER.encode(body).encode()
             self._head = self._head or self._post_head()
             ended = await self._connection.exchange(
                 with_body(self._head, content),
@@ -139,7 +141,7 @@ class _Reading:
         self._connection = connection
         self._head: Head | None = None
         self._stream: Stream | None = None
-        self._decoder = DataDecoder()
+        self._decoder: DataDecoder | None = None
         self._unzip: Any = None
         self._parts: list[bytes] = []
         self._length = 0
@@ -149,15 +151,17 @@ class _Reading:
         """Status and headers."""
         self._head = head
         self._answer.status = head.status
-        encoding = head.get(b"content-encoding").strip().lower()
-        if encoding and encoding != "identity":
+        if b"content-encoding" in head.by_name and (encoding := head.get(b"content-encoding").strip().lower()) not in {
+            "",
+            "identity",
+        }:
             if encoding not in _ZLIB:
                 raise LineError(Fault.CUT, f"it is in an encoding that was not asked for: {encoding[:20]}")
             self._unzip = zlib.decompressobj(_ZLIB[encoding])
         if head.status >= 300:
             self._limit_bytes = ERROR_BODY_BYTES
         elif is_stream(head.get(b"content-type")):
-            self._stream = Stream(self._answer)
+            self._stream, self._decoder = Stream(self._answer), DataDecoder()
 
     def body(self, chunk: bytes, at_seconds: float) -> None:
         """A part of the body, and when it came."""
@@ -167,15 +171,15 @@ class _Reading:
                 chunk = self._unzip.decompress(chunk, BODY_LIMIT_BYTES)
             except zlib.error:
                 raise LineError(Fault.CUT, "it is not in the encoding that its head names") from None
-        stream = self._stream
-        if stream is None:
+        stream, decoder = self._stream, self._decoder
+        if stream is None or decoder is None:
             self._parts.append(chunk)
             self._length += len(chunk)
             if self._length >= self._limit_bytes:
                 self._enough()
             return
         now = at_seconds - self._answer.started_seconds
-        events = self._decoder.data(chunk)
+        events = decoder.data(chunk)
         for data in events:
             stream.take(data, now)
         if events:
@@ -191,15 +195,14 @@ class _Reading:
     def end(self, now_seconds: float) -> None:
         """The answer was whole, so long after the request."""
         answer, head = self._answer, self._head
-        if self._stream is not None:
+        if self._stream is not None and self._decoder is not None:
             for _, data in self._decoder.end():
                 self._stream.take(data, now_seconds)
             self._stream.end(now_seconds)
         elif head is not None:
             answer.latency_seconds = now_seconds
-            headers = httpx.Headers(head.fields) if head.status >= 300 else httpx.Headers()
             read = read_refusal if head.status >= 300 else read_whole
-            read(answer, status=head.status, reason=head.reason, headers=headers, body=b"".join(self._parts))
+            read(answer, status=head.status, reason=head.reason, fields=head.fields, body=b"".join(self._parts))
 
     def _enough(self) -> None:
         if self._connection.line is not None:

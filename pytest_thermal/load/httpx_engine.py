@@ -88,13 +88,13 @@ class HttpxConnection:
         try:
             if status >= 300:
                 content = await _some(response.aiter_bytes(), ERROR_BODY_BYTES)
-                read_refusal(answer, status=status, reason=reason, headers=headers, body=content)
+                read_refusal(answer, status=status, reason=reason, fields=headers.raw, body=content)
             elif is_stream(headers.get("content-type", "")):
                 await _read_stream(response, answer)
             else:
                 content = await _some(response.aiter_bytes(), BODY_LIMIT_BYTES)
                 answer.latency_seconds = time.monotonic() - answer.started_seconds
-                read_whole(answer, status=status, reason=reason, headers=headers, body=content)
+                read_whole(answer, status=status, reason=reason, fields=headers.raw, body=content)
         finally:
             await response.aclose()
 

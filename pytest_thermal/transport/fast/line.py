@@ -25,14 +25,14 @@ class Head:
     status: int
     reason: str
     fields: list[tuple[bytes, bytes]] = field(repr=False)
-    version: str = "1.1"
+    """As they came."""
+    by_name: dict[bytes, bytes] = field(repr=False)
+    """The last of each name, which is in lower case."""
 
     def get(self, name: bytes) -> str:
         """The last value of a header, whose name is given in lower case; empty where it was not sent."""
-        for known, value in reversed(self.fields):
-            if known.lower() == name:
-                return value.decode("latin-1")
-        return ""
+        value = self.by_name.get(name)
+        return value.decode("latin-1") if value else ""
 
 
 class Receiver(Protocol):
@@ -226,12 +226,13 @@ class Line(asyncio.Protocol):
         if 100 <= status < 200 and status != 101:
             self._interim = True
             return
-        head = Head(status, self._reason.decode("latin-1"), self._fields, parser.get_http_version())
-        coding, length = head.get(b"transfer-encoding"), head.get(b"content-length")
-        chunked = coding.lower().rstrip().endswith("chunked")
-        self._ends_with_line = not chunked and not length and status not in (204, 304)
-        self._framed_twice = bool(coding and length)
+        by_name = {name.lower(): value for name, value in self._fields}
+        coding, is_long = by_name.get(b"transfer-encoding"), b"content-length" in by_name
+        chunked = coding is not None and coding.lower().rstrip().endswith(b"chunked")
+        self._ends_with_line = not chunked and not is_long and status not in {204, 304}
+        self._framed_twice = is_long and coding is not None
         self._begun = True
+        head = Head(status, self._reason.decode("latin-1"), self._fields, by_name)
         receiver.head(head, self._at)
         if self._is_head:
             self._finish(keep=False)  # the parser would wait for the body that the length speaks of

@@ -1,0 +1,13 @@
+"""Every test of a connection is one on each loop that it may run on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+
+@pytest.fixture(params=["asyncio", "uvloop"], autouse=True)
+def _loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "uvloop":
+        monkeypatch.setattr(asyncio, "run", pytest.importorskip("uvloop").run)

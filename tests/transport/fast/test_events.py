@@ -1,0 +1,51 @@
+"""The quick decoder finds what the other finds, however the bytes are cut."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from pytest_thermal.transport.fast.events import DataDecoder
+from pytest_thermal.transport.sse import EventDecoder
+from tests.transport.test_sse import STREAMS
+
+MORE = {
+    "quick ones": b"data: a\n\ndata: b\n\ndata: c\n\n",
+    "one after a comment": b": x\n\ndata: a\n\n",
+    "two lines of data": b"data: a\ndata: b\n\ndata: c\n\n",
+    "an event's name first": b"event: x\ndata: a\n\n",
+    "ends that look quick": b"data: a\n\n\n\ndata: b\n\n",
+    "a CR within": b"data: a\r\rdata: b\n\n",
+    "no data": b"data: \n\ndata: \n\n",
+}
+ALL = {**{name: content for name, (content, _) in STREAMS.items()}, **MORE}
+
+
+def plain(chunks: list[bytes]) -> list[str]:
+    decoder = EventDecoder()
+    found = [data for chunk in chunks for _, data in decoder.feed(chunk)]
+    return found + [data for _, data in decoder.end()]
+
+
+def quick(chunks: list[bytes]) -> list[str]:
+    decoder = DataDecoder()
+    found = [data for chunk in chunks for data in decoder.data(chunk)]
+    return found + [data for _, data in decoder.end()]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_cut_anywhere_the_data_is_the_same(name: str) -> None:
+    content = ALL[name]
+    whole = plain([content])
+    assert quick([content]) == whole
+    assert quick([bytes([byte]) for byte in content]) == whole
+    for first, second in itertools.combinations_with_replacement(range(len(content) + 1), 2):
+        assert quick([content[:first], content[first:second], content[second:]]) == whole, (first, second)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_event_is_out_with_the_same_byte(name: str) -> None:
+    one, other = EventDecoder(), DataDecoder()
+    for byte in ALL[name]:
+        assert [data for _, data in one.feed(bytes([byte]))] == list(other.data(bytes([byte])))
