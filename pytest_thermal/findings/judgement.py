@@ -14,7 +14,7 @@ from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.run_events import critical_stops, lost_loads
 from pytest_thermal.findings.run_facts import planned_seconds, time_scale_of
 from pytest_thermal.findings.stretching import stretch
-from pytest_thermal.findings.subjects import CHECKS, is_heated, subjects
+from pytest_thermal.findings.subjects import CHECKS, has_limits, is_heated, subjects
 from pytest_thermal.findings.telling import shortened, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, undecided
 from pytest_thermal.model import Finding, Outcome
@@ -112,7 +112,7 @@ class Judgement:
             if planned and phase.duration_seconds < CUT_SHORT * planned * self.time_scale:
                 lasted = phase.duration_seconds / self.time_scale
                 told.append(f"{name} was cut short: {span(lasted)} of {span(planned)}")
-        if not any(is_heated(sensor) for sensor in self._material.sensors):
+        if not any(is_heated(sensor) and has_limits(sensor) for sensor in self._material.sensors):
             told.append(
                 "no temperature of a processor or an accelerator: its heat cannot be judged; a log's columns are "
                 "called as in cpu0.temperature_celsius, gpu0.temperature_celsius"

@@ -28,6 +28,8 @@ INFERENCE = "inference"
 THROTTLE_BITS = "throttle_reasons_bits"
 
 _PUMP = re.compile(r"(?:^|[._])pump\d*(?:[._]|$)")
+_UNNAMED = re.compile(r"device\d+")
+"""What the temperature of a log is called whose header does not say whose it is."""
 _CORE = re.compile(r"(?:core|ccd)\d*")
 _ORDER = {Kind.CPU: 0, Kind.ACCELERATOR: 1, Kind.OTHER: 2}
 
@@ -59,8 +61,13 @@ def in_order(sensors: Iterable[Sensor]) -> tuple[Sensor, ...]:
 
 
 def is_heated(sensor: Sensor) -> bool:
-    """Whether it is a temperature of a processor or an accelerator: what follows the load."""
-    return sensor.unit is Unit.CELSIUS and kind_of(sensor.device) is not Kind.OTHER
+    """Whether it is a temperature that follows the load: of a processor, an accelerator, or whatever a log is about."""
+    return sensor.unit is Unit.CELSIUS and (has_limits(sensor) or _UNNAMED.fullmatch(sensor.device) is not None)
+
+
+def has_limits(sensor: Sensor) -> bool:
+    """Whether it is a processor's or an accelerator's: how hot anything else may get is not known here."""
+    return kind_of(sensor.device) is not Kind.OTHER
 
 
 def main_temperature(device: str, sensors: Iterable[Sensor]) -> Sensor | None:
@@ -127,8 +134,8 @@ def _devices(sensors: Sequence[Sensor], wanted: Callable[[Sensor], bool]) -> tup
 _CHOSEN: Mapping[str, Callable[[Sequence[Sensor]], tuple[str, ...]]] = {
     "coverage": lambda sensors: tuple(sensor.id for sensor in sensors),
     "baseline": _parts,
-    "threshold": _heated,
-    "rise": _mains,
+    "threshold": lambda sensors: _heated([sensor for sensor in sensors if has_limits(sensor)]),
+    "rise": lambda sensors: _mains([sensor for sensor in sensors if has_limits(sensor)]),
     "settled": _parts,
     "load": lambda sensors: _devices(sensors, is_heated),
     "throttling": lambda sensors: _devices(sensors, is_throttle),

@@ -69,7 +69,7 @@ def lines_of(session: ThermalSession) -> list[str]:
     sampling = sampling_line(recording)
     if sampling:
         lines.append(sampling)
-    return lines
+    return lines + [f"note: {text}" for text in session.judgement().warnings()]
 
 
 def sampling_line(recording: Recording) -> str:
