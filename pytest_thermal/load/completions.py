@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
+from pydantic_core import from_json, to_json
 
 from pytest_thermal.access.reading import error_text, quote
 from pytest_thermal.load.answers import Answer
@@ -13,8 +14,15 @@ from pytest_thermal.transport import Exchange, retry_after_seconds
 from pytest_thermal.transport.exchange import read_json
 from pytest_thermal.transport.sse import DONE
 
+_DONE = DONE.encode()
+
 Fields = list[tuple[bytes, bytes]]
 """Headers as they came."""
+
+
+def to_body(asked: Mapping[str, Any]) -> bytes:
+    """The body of a request. Raises ValueError for what is no JSON."""
+    return to_json(asked)
 
 
 def is_stream(content_type: str) -> bool:
@@ -31,7 +39,7 @@ def read_refusal(answer: Answer, *, status: int, reason: str, fields: Fields, bo
 
 def read_whole(answer: Answer, *, status: int, reason: str, fields: Fields, body: bytes) -> None:
     """An answer that came in one piece."""
-    data = read_json(body.decode("utf-8", "replace"))
+    data = _read(body)
     choices = data.get("choices") if isinstance(data, dict) else None
     if not choices or not isinstance(choices, list):
         answer.trouble = "no completion"
@@ -51,14 +59,14 @@ class Stream:
         self._finished = False
         self.done = False
 
-    def take(self, data: str, now_seconds: float) -> None:
+    def take(self, data: bytes, now_seconds: float) -> None:
         """An event that came so long after the request."""
         answer = self._answer
-        if data.strip() == DONE:
+        if data.strip() == _DONE:
             self.done = True
             answer.latency_seconds = now_seconds
             return
-        event = read_json(data)
+        event = _read(data)
         if not isinstance(event, dict):
             return
         if event.get("error"):
@@ -98,6 +106,14 @@ def first_model(body: bytes) -> str | None:
         return str(read_json(body.decode())["data"][0]["id"])
     except (LookupError, TypeError, UnicodeError):
         return None
+
+
+def _read(text: bytes) -> Any:
+    """JSON, by the quicker of two readers; the other one knows how to read what is slightly wrong."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return read_json(text.decode("utf-8", "replace"))
 
 
 def _quoted(status: int, reason: str, fields: Fields, body: bytes) -> str:

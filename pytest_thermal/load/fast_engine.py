@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import ssl
 import time
 import zlib
@@ -14,7 +13,7 @@ from typing import Any
 import httpx
 
 from pytest_thermal.load.answers import ERROR_BODY_BYTES, Answer, Target
-from pytest_thermal.load.completions import Stream, first_model, is_stream, read_refusal, read_whole
+from pytest_thermal.load.completions import Stream, first_model, is_stream, read_refusal, read_whole, to_body
 from pytest_thermal.transport import Fault, Route
 from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES
 from pytest_thermal.transport.fast.connection import Connection
@@ -27,8 +26,6 @@ from pytest_thermal.transport.sse import AFTER_DONE_SECONDS
 
 _ZLIB = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Encodings that are sent although none is asked for, and the window that zlib wants for them."""
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class FastConnections:
@@ -58,7 +55,7 @@ class FastConnection:
         answer = Answer(started_seconds=time.monotonic())
         reading = _Reading(answer, self._connection)
         try:
-            content = _ENCODER.encode(body).encode()
+            content = to_body(body)
             self._head = self._head or self._post_head()
             ended = await self._connection.exchange(
                 with_body(self._head, content),
@@ -196,7 +193,7 @@ class _Reading:
         """The answer was whole, so long after the request."""
         answer, head = self._answer, self._head
         if self._stream is not None and self._decoder is not None:
-            for _, data in self._decoder.end():
+            for data in self._decoder.rest():
                 self._stream.take(data, now_seconds)
             self._stream.end(now_seconds)
         elif head is not None:

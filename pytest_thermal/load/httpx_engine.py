@@ -136,8 +136,8 @@ async def _read_stream(response: httpx.Response, answer: Answer) -> None:
             break
         now = time.monotonic() - answer.started_seconds
         for _, data in decoder.feed(chunk):
-            stream.take(data, now)
+            stream.take(data.encode(), now)
     now = time.monotonic() - answer.started_seconds
     for _, data in decoder.end():
-        stream.take(data, now)
+        stream.take(data.encode(), now)
     stream.end(now)

@@ -62,37 +62,43 @@ class Dialer:
             raise line_error(error) from None
 
     async def _open(self, loop: asyncio.AbstractEventLoop, made: list[Line | _Tunnel]) -> Line:
-        proxy, secure = self._route.proxy, self._route.uses_tls
         line = Line(loop)
         made.append(line)
-        secure_hop = secure if proxy is None else proxy.scheme == "https"
-        first: Line | _Tunnel = line
-        if self._tunnels or secure_hop:
-            first = _Tunnel(loop)
-            made.append(first)
-        transport = await asyncio.wait_for(self._reach(loop, first), self._connect_seconds)
-        if self._tunnels and isinstance(first, _Tunnel):
-            asked = f"CONNECT {_netloc(self._route)} HTTP/1.1\r\nHost: {_netloc(self._route)}\r\n"
-            fields = "".join(f"{name}: {value}\r\n" for name, value in self._login())
-            transport.write(f"{asked}{fields}\r\n".encode("ascii"))
-            await asyncio.wait_for(first.opened, self._connect_seconds)
-        if first is not line:
-            host = proxy.host if proxy is not None and not self._tunnels else self._route.host
-            upgrade = loop.start_tls(transport, line, _needed(self._trust), server_hostname=host)
-            secured = await asyncio.wait_for(upgrade, self._connect_seconds)
-            if secured is None:
-                raise LineError(Fault.TLS, "the connection ended during the handshake")
-            line.connection_made(secured)
+        if not self._tunnels:
+            await asyncio.wait_for(self._reach(loop, line), self._connect_seconds)
+            return line
+        tunnel = _Tunnel(loop)
+        made.append(tunnel)
+        transport = await asyncio.wait_for(self._reach(loop, tunnel), self._connect_seconds)
+        asked = f"CONNECT {_netloc(self._route)} HTTP/1.1\r\nHost: {_netloc(self._route)}\r\n"
+        fields = "".join(f"{name}: {value}\r\n" for name, value in self._login())
+        transport.write(f"{asked}{fields}\r\n".encode("ascii"))
+        await asyncio.wait_for(tunnel.opened, self._connect_seconds)
+        if self._trust is None or transport.is_closing():
+            raise LineError(Fault.TLS, "the connection ended before the handshake")
+        upgrade = loop.start_tls(transport, line, self._trust, server_hostname=self._route.host)
+        secured = await asyncio.wait_for(upgrade, self._connect_seconds)
+        if secured is None:
+            raise LineError(Fault.TLS, "the connection ended during the handshake")
+        line.connection_made(secured)
         return line
 
     async def _reach(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> asyncio.Transport:
         host, port = self._route.hop
+        # To a proxy that is told CONNECT it is plain: what it is asked for is what has TLS.
+        trust = None if self._tunnels else self._trust
         addresses = await self._resolve(loop, host, port)
         for left in range(len(addresses), 0, -1):
             try:
                 # An address that does not answer must leave time for the next.
                 patience = self._connect_seconds / left if left > 1 else None
-                connecting = loop.create_connection(lambda: protocol, addresses[-left], port)
+                connecting = loop.create_connection(
+                    lambda: protocol,
+                    addresses[-left],
+                    port,
+                    ssl=trust,
+                    server_hostname=host if trust is not None else None,
+                )
                 transport, _ = await asyncio.wait_for(connecting, patience)
             except (OSError, asyncio.TimeoutError):
                 if left == 1:
@@ -120,7 +126,7 @@ class Dialer:
 
 
 class _Tunnel(asyncio.Protocol):
-    """The part of a connection before TLS: plain, or what a proxy says to CONNECT."""
+    """What a proxy says to CONNECT."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.opened: asyncio.Future[None] = loop.create_future()
@@ -159,9 +165,3 @@ class _Tunnel(asyncio.Protocol):
 
 def _netloc(route: Route) -> str:
     return route.origin.partition("://")[2]
-
-
-def _needed(trust: ssl.SSLContext | None) -> ssl.SSLContext:
-    if trust is None:
-        raise LineError(Fault.TLS, "no trust was loaded for a connection that needs it")
-    return trust

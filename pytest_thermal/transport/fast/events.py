@@ -10,9 +10,12 @@ _BEGIN, _END = b"data: ", b"\n\n"
 
 
 class DataDecoder(EventDecoder):
-    """The data of events alone, by the same rules; quick where a chunk holds whole events of one line of data."""
+    """The data of events alone, by the same rules, as bytes that are not looked into.
 
-    def data(self, chunk: bytes) -> Sequence[str]:
+    Quick where a chunk holds whole events of one line of data.
+    """
+
+    def data(self, chunk: bytes) -> Sequence[bytes]:
         """The data of the events that ``chunk`` completes."""
         if (
             chunk.startswith(_BEGIN)
@@ -22,8 +25,12 @@ class DataDecoder(EventDecoder):
         ):
             inner = chunk[len(_BEGIN) : -len(_END)]
             if b"\n" not in inner:
-                return (inner.decode("utf-8", errors="replace"),)
+                return (inner,)
             parts = chunk[: -len(_END)].split(_END)
             if all(part.startswith(_BEGIN) and b"\n" not in part for part in parts):
-                return [part[len(_BEGIN) :].decode("utf-8", errors="replace") for part in parts]
-        return [data for _, data in self.feed(chunk)]
+                return [part[len(_BEGIN) :] for part in parts]
+        return [data.encode() for _, data in self.feed(chunk)]
+
+    def rest(self) -> Sequence[bytes]:
+        """What a stream that ended without its last blank line still held."""
+        return [data.encode() for _, data in self.end()]
