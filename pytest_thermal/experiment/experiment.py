@@ -18,6 +18,7 @@ from pytest_thermal.experiment.plan import Plan
 from pytest_thermal.experiment.progress import Notice, Progress
 from pytest_thermal.experiment.watcher import Watcher
 from pytest_thermal.load import LoadError, Loads, Work
+from pytest_thermal.model.readings import Unit
 from pytest_thermal.recording import (
     Offer,
     RecorderError,
@@ -30,6 +31,7 @@ from pytest_thermal.recording import (
     start_recorder,
 )
 from pytest_thermal.recording.layout import read_run_json
+from pytest_thermal.sensors.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Sensor
@@ -106,6 +108,7 @@ class Experiment:
         self._records: dict[str, PhaseRecord] = {}
         self._broken: ExperimentBrokenError | None = None
         self._stop = threading.Event()
+        self._why_stopped = "stopped before its end"
         self._run: Path | None = None
         self._recorder: RunningRecorder | None = None
         self._watcher: Watcher | None = None
@@ -148,12 +151,23 @@ class Experiment:
             if name not in self._records:
                 if self._broken is not None:
                     raise self._broken
+                if self._closed:
+                    raise ExperimentBrokenError(
+                        f"the run has ended, and its {name} was not gone through",
+                        remedy="ask for it in a test, while the run goes on",
+                    )
                 self._go_through(name)
         return self._records[phase]
 
     def stop(self) -> None:
         """Ask a phase that is under way to end: from another thread, or from a signal handler."""
         self._stop.set()
+
+    def abandon(self, because: str) -> None:
+        """Take the load off at once and end the phase that is under way: from another thread."""
+        self._why_stopped = because
+        self._stop.set()
+        self._end_loads(because)
 
     def close(self, because: str = "done") -> None:
         """Take the load off, end the recording, give the machine back. Never raises, and may be called twice."""
@@ -223,6 +237,7 @@ class Experiment:
         )
         self._watcher.start()
         self._stack.callback(self._watcher.stop)
+        self._check_sight(sensors)
         self._wait_until_idle(sensors)
 
     def _run_facts(self) -> dict[str, Any]:
@@ -250,6 +265,30 @@ class Experiment:
             ),
         )
         return facts
+
+    def _check_sight(self, sensors: Sequence[Sensor]) -> None:
+        """What the bench file counts on must be seen before anything is loaded."""
+        monitor = self.bench.monitor
+        kinds = {kind_of(sensor.device) for sensor in sensors if sensor.unit is Unit.CELSIUS}
+        for setting, kind, value in (
+            ("critical_threshold_cpu", Kind.CPU, monitor.critical_threshold_cpu_celsius),
+            ("critical_threshold_gpu", Kind.ACCELERATOR, monitor.critical_threshold_gpu_celsius),
+        ):
+            if value is not None and kind not in kinds:
+                raise ExperimentBrokenError(
+                    f"{setting} is set, and no temperature of that kind is measured: it would protect nothing",
+                    likely="a driver is missing, or the bench file is another machine's",
+                    remedy="pytest --sensors says why for each source; remove the setting to go without it",
+                )
+        cards = {sensor.device for sensor in sensors if kind_of(sensor.device) is Kind.ACCELERATOR}
+        wanted = monitor.gpu_indices
+        if wanted is not None and len(cards) < len(wanted):
+            raise ExperimentBrokenError(
+                f"gpu_indices names {len(wanted)} accelerators, and {len(cards)} can be measured"
+                + (f": {', '.join(sorted(cards))}" if cards else ""),
+                likely="a card is lost, its driver is missing, or the bench file is another machine's",
+                remedy="pytest --sensors says why for each source",
+            )
 
     def _wait_until_idle(self, sensors: Sequence[Sensor]) -> None:
         check = IdleCheck(sensors, time_scale=self.plan.time_scale)
@@ -352,9 +391,22 @@ class Experiment:
         works, notes = make(recorder.run, recorder.clock, seconds + _MARGIN_SECONDS)
         for note in notes:
             self._notice(note, "note")
+        if not works and not self._works:
+            raise ExperimentBrokenError(
+                f"there is nothing to load this bench with: {'; '.join(notes) or 'no load is planned'}",
+                likely="[stress] mode asks for what this machine does not have",
+                remedy="another mode, or --accelerator-cmd with a command that burns the accelerators",
+                phase=self._phase[0] if self._phase else "",
+            )
         phase = self._phase[0] if self._phase else ""
+        watcher = self._watched()
         for work in works:
+            if watcher.critical():
+                self._notice(f"{work.tool} stays off: {watcher.critical()}", "critical")
+                continue
             loads.add(work)
+            if watcher.critical():  # it came up while the others were taken off
+                loads.stop()
             self._works.append(work)
             recorder.event("load", what="started", load=work.kind, tool=work.tool, phase=phase, notes=list(work.notes))
             for note in work.notes:
@@ -378,19 +430,21 @@ class Experiment:
         for work, status in self._loaded().statuses():
             if work.kind != "inference" or status.ok > 0:
                 continue
-            if status.requests == 0 and status.in_flight > 0:
-                self._notice(f"no inference request was answered in {phase}: {status.in_flight} are waiting", "warning")
-                continue
-            worst = max(status.errors, key=lambda text: status.errors[text], default=status.text)
-            what = (
-                f"none of {status.requests} inference requests succeeded" if status.requests else "no request was made"
-            )
+            if status.requests:
+                worst = max(status.errors, key=lambda text: status.errors[text], default="no answer")
+                what = f"none of {status.requests} inference requests succeeded: {worst}"
+                likely = "the key, the model or the gateway; the load would not be one"
+            elif status.in_flight:
+                seconds = self.plan.seconds[phase]
+                what = f"none of {status.in_flight} inference requests was answered within the ramp's {seconds:g} s"
+                likely = "the gateway hangs, or the model is slower than the ramp is long"
+            else:
+                what = f"no inference request was made: {status.text}"
+                likely = "the load generator does not come up on this machine"
             raise ExperimentBrokenError(
-                f"{what}: {worst}",
-                likely="the key, the model or the gateway; the load would not be one"
-                if status.requests
-                else "the load generator does not come up on this machine",
-                remedy="pytest suites/supernode, which says at which layer",
+                what,
+                likely=likely,
+                remedy="pytest suites/supernode says at which layer; a longer --ramp for a model that is so slow",
                 phase=phase,
             )
 
@@ -398,7 +452,14 @@ class Experiment:
         """Wait, and give up where there is nothing left to wait for."""
         self._stop.wait(seconds)
         if self._stop.is_set():
-            raise ExperimentBrokenError("stopped before its end", remedy="run it again; what was recorded is kept")
+            raise ExperimentBrokenError(self._why_stopped, remedy="run it again; what was recorded is kept")
+        watcher = self._watcher
+        if watcher is not None and watcher.failure:
+            raise ExperimentBrokenError(
+                f"what watches over the load failed: {watcher.failure}",
+                likely="a fault of this plugin, or a disk that gives back what was not written",
+                remedy="run it again; the load was taken off",
+            )
         recorder = self._recording()
         if not recorder.alive:
             ended = recorder.stop()

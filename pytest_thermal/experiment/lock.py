@@ -7,6 +7,7 @@ import fcntl
 import getpass
 import json
 import os
+import stat
 import sys
 import time
 from collections.abc import Mapping
@@ -29,7 +30,16 @@ def lock_folder(environ: Mapping[str, str]) -> Path:
     """A folder that every user of the machine can write to."""
     if environ.get(VARIABLE):
         return Path(environ[VARIABLE])
-    return next((Path(place) for place in _PLACES if os.access(place, os.W_OK)), Path(_PLACES[-1]))
+    # By what the folder is and not by who asks: root may write everywhere, and would lock where nobody else looks.
+    return next((Path(place) for place in _PLACES if _is_for_all(Path(place))), Path(_PLACES[-1]))
+
+
+def _is_for_all(folder: Path) -> bool:
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) and mode & 0o1777 == 0o1777
 
 
 class BenchLock:
@@ -57,16 +67,13 @@ class BenchLock:
             ExperimentBrokenError: There is no place for a lock that others would see.
         """
         try:
-            # Whoever comes first makes it; all others must be able to open it too.
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            descriptor = self._opened()
         except OSError as error:
             raise ExperimentBrokenError(
                 f"{self._path}: cannot be opened: {error.strerror}",
                 likely="another user made it with other permissions, or the folder is not writable",
                 remedy=f"remove that file while no thermal run goes on, or set ${VARIABLE} to a folder of all users",
             ) from error
-        with contextlib.suppress(OSError):
-            os.fchmod(descriptor, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -80,6 +87,23 @@ class BenchLock:
         self._descriptor = descriptor
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(_self(self._what)).encode(), 0)
+
+    def _opened(self) -> int:
+        """The lock's file. Whoever comes first makes it, for all.
+
+        What is there is opened without O_CREAT, which the kernel may refuse for another user's file in a sticky
+        folder (fs.protected_regular).
+        """
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(self._path, flags)
+        try:
+            descriptor = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            return os.open(self._path, flags)  # another run was faster
+        with contextlib.suppress(OSError):
+            os.fchmod(descriptor, 0o666)
+        return descriptor
 
     def release(self) -> None:
         """Give it back; does nothing where it is not held."""
@@ -102,6 +126,8 @@ def _self(what: str) -> dict[str, object]:
 def _holder(descriptor: int) -> str:
     try:
         told = json.loads(os.pread(descriptor, 4096, 0))
+        if told["pid"] == os.getpid():
+            return f"this very session ({told['what']}, since {told['since']})"
         return f"process {told['pid']} of {told['user']} since {told['since']} ({told['what']})"
     except (ValueError, KeyError, TypeError, OSError):
         return "another process"

@@ -82,6 +82,11 @@ class ThresholdWatch:
         self._above: dict[tuple[str, bool], bool] = {}
         self._in_a_row: dict[str, int] = {}
 
+    @property
+    def critical_sensors(self) -> tuple[str, ...]:
+        """Sensors that a critical threshold counts on."""
+        return tuple(name for name, threshold in self._thresholds.items() if threshold.critical_celsius is not None)
+
     def look(self, values: Mapping[str, float | None]) -> list[Crossing]:
         """What a row of readings (°C, by sensor id) crossed."""
         found = []

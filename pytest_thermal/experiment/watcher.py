@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
-from pytest_thermal.load import Loads, Work
+from pytest_thermal.load import Loads, LoadStatus, Work
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.recording import Follower, RecorderError, RunningRecorder
 from pytest_thermal.sensors.kinds import Kind, kind_of
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.25
 _HOTTEST = 3
 _MOST_NOTES = 1000
+BLIND_TICKS, BLIND_LEAST_SECONDS = 5, 10.0
+"""Without a reading for so long, a critical threshold is blind."""
 
 Listener = Callable[[float, Mapping[str, float | None]], None]
 
@@ -60,8 +62,13 @@ class Watcher:
         self._warnings = 0
         self._lost: list[tuple[str, str]] = []
         self._said_lost: list[Work] = []
+        self._said_limited: set[tuple[str, str]] = set()
+        self._said_calibration = False
         self._listeners: list[Listener] = []
         self._critical = ""
+        self._failure = ""
+        self._seen: dict[str, float] = {}
+        self._blind: set[str] = set()
         self._guard = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="thermal-watch", daemon=True)
@@ -99,7 +106,6 @@ class Watcher:
         with self._guard:
             return list(self._lost)
 
-    @property
     def critical(self) -> str:
         """Why the load was taken off before its time; empty where it was not."""
         with self._guard:
@@ -112,13 +118,25 @@ class Watcher:
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    @property
+    def failure(self) -> str:
+        """Why nothing is watched any more; empty while all is well."""
+        with self._guard:
+            return self._failure
+
     def _watch(self) -> None:
-        while not self._ended.wait(_LOOK_SECONDS):
-            for text in self._recorder.notes():
-                self._say(text, "recorder", write=False)
-            self._look_at_readings()
-            self._look_at_loads()
-            self._report()
+        try:
+            while not self._ended.wait(_LOOK_SECONDS):
+                for text in self._recorder.notes():
+                    self._say(text, "recorder", write=False)
+                self._look_at_readings()
+                self._look_for_blindness()
+                self._look_at_loads()
+                self._report()
+        except Exception as error:  # noqa: BLE001 - whatever it is, a load that nobody watches must not go on
+            with self._guard:
+                self._failure = f"{type(error).__name__}: {error}"
+            self._loads.stop()
 
     def _look_at_readings(self) -> None:
         try:
@@ -127,6 +145,7 @@ class Watcher:
             return  # the disk; the recorder itself says what is wrong with it
         for tick in ticks:
             self._values.update(tick.values)
+            self._seen.update({name: tick.time_seconds for name, value in tick.values.items() if value is not None})
             with self._guard:
                 listeners, phase = list(self._listeners), self._phase
             for listener in listeners:
@@ -140,13 +159,24 @@ class Watcher:
             for crossing in self._thresholds.look(tick.values):
                 self._crossed(crossing)
 
+    def _look_for_blindness(self) -> None:
+        """A critical threshold protects only while its sensor is read."""
+        now_seconds = self._recorder.clock.now()
+        patience_seconds = max(BLIND_TICKS * self._plan.period_seconds, BLIND_LEAST_SECONDS)
+        for sensor in self._thresholds.critical_sensors:
+            seen_seconds = self._seen.get(sensor)
+            blind = seen_seconds is not None and now_seconds - seen_seconds > patience_seconds
+            if blind and sensor not in self._blind:
+                self._say(f"{sensor} gives no reading: its critical threshold protects nothing", "warning")
+            (self._blind.add if blind else self._blind.discard)(sensor)
+
     def _crossed(self, crossing: Crossing) -> None:
         self._say(crossing.text, "critical" if crossing.critical else "warning")
         if crossing.critical:
             with self._guard:
                 self._critical = self._critical or crossing.text
             self._loads.stop()
-            self._say("the load is taken off; recording goes on", "critical")
+            self._say("the load is taken off and stays off; recording goes on", "critical")
 
     def _look_at_loads(self) -> None:
         for work, ended in self._loads.lost():
@@ -157,8 +187,23 @@ class Watcher:
                     self._lost.append((work.kind, said))
                 self._say(f"the {work.kind} load ({work.tool}) was lost: {said}", "load", what="lost", load=work.kind)
 
+    def _look_at_clients(self, statuses: Sequence[tuple[Work, LoadStatus]]) -> None:
+        """Whether the load engine itself stands in its figures: told once a phase."""
+        with self._guard:
+            phase = self._phase[0] if self._phase is not None else ""
+        for work, status in statuses:
+            if status.calibration and not self._said_calibration:
+                self._said_calibration = True
+                with contextlib.suppress(RecorderError):
+                    self._recorder.add_facts(calibration=dict(status.calibration))
+            if status.client_limited and phase and (work.tool, phase) not in self._said_limited:
+                self._said_limited.add((work.tool, phase))
+                text = f"client-limited: {status.client_limited}; times of requests are not the gateway's"
+                self._say(text, "load", what="client-limited", load=work.kind, phase=phase)
+
     def _report(self) -> None:
         statuses = self._loads.statuses()
+        self._look_at_clients(statuses)
         with self._guard:
             phase, warnings = self._phase, self._warnings
         if phase is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_thermal.findings.run_events import CRITICAL, LOAD, LOST
-from pytest_thermal.findings.run_facts import is_simulated, planned_loads, planned_seconds, time_scale_of
+from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loads, planned_seconds, time_scale_of
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
@@ -14,6 +14,7 @@ from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Event, Recording
 
 CHECK = "phase"
+UNDER_LOAD = ("ramp", "steady", "limit")
 LOADED_PHASES = ("steady", "limit")
 """In the ramp the first answers may still be to come."""
 CUT_SHORT = 0.95
@@ -64,7 +65,14 @@ def _judge(recording: Recording, name: str) -> Verdict:
     requests = _requests(recording, name)
     said = f"lasted for {span(lasted)}" + ("" if planned is None else " as planned")
     evidence = {"seconds": lasted, "planned_seconds": planned, **requests}
-    stops = [event for event in recording.events if event.kind == CRITICAL and _within(event, phase)]
+    if recording.changed:
+        raise OpenError(
+            f"{said}, but the run was changed since: {'; '.join(recording.changed[:3])}",
+            likely="a file was edited, lost or added after the run had ended and was sealed",
+            advice="restore it from a backup, or run it again",
+        )
+    # A load that was gone before a loaded phase began was not on in it either.
+    stops = [event for event in recording.events if event.kind == CRITICAL and _reaches(event, phase)]
     if stops:
         return failed(
             f"{said}, but the load was taken off: {_text(stops[0])}",
@@ -72,7 +80,7 @@ def _judge(recording: Recording, name: str) -> Verdict:
             advice="look at the curves up to that moment; raise critical_threshold_* only if the device allows more",
             evidence=evidence,
         )
-    lost = [event for event in recording.events if _is_loss(event) and _within(event, phase)]
+    lost = [event for event in recording.events if _is_loss(event) and _reaches(event, phase)]
     if lost:
         return failed(
             f"{said}, but {_text(lost[0])}",
@@ -87,6 +95,13 @@ def _judge(recording: Recording, name: str) -> Verdict:
             likely="the gateway, its key or its quota; such a load is none",
             advice="pytest suites/supernode says at which layer",
             evidence=evidence,
+        )
+    missing = sorted((BY_MODE.get(_mode(recording), frozenset()) - _started(recording)) if _started(recording) else ())
+    if missing and name in UNDER_LOAD:
+        raise OpenError(
+            f"{said}, but without the {' and '.join(missing)} load that was planned",
+            likely="its tool is not installed, or there is nothing here that it could load",
+            advice="the run's events.jsonl says why; another [stress] mode where it is not wanted",
         )
     if not total and name in LOADED_PHASES and "inference" in (planned_loads(recording.facts) or ()):
         raise OpenError(
@@ -126,11 +141,23 @@ def _ended(recording: Recording) -> str:
     return because or state.get(recording.state, f"the run is {recording.state}")
 
 
+def _mode(recording: Recording) -> str:
+    load = recording.facts.get("load")
+    return str(load.get("mode")) if isinstance(load, Mapping) else ""
+
+
+def _started(recording: Recording) -> frozenset[str]:
+    works = recording.facts.get("works")
+    return frozenset(str(work.get("kind")) for work in works or () if isinstance(work, Mapping))
+
+
 def _is_loss(event: Event) -> bool:
     return event.kind == LOAD and event.detail.get("what") == LOST
 
 
-def _within(event: Event, phase: Phase) -> bool:
+def _reaches(event: Event, phase: Phase) -> bool:
+    if phase.name in UNDER_LOAD:
+        return event.time_seconds < phase.end_seconds
     return phase.start_seconds <= event.time_seconds < phase.end_seconds
 
 

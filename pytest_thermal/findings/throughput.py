@@ -12,6 +12,7 @@ from pytest_thermal.analysis.load_proof import HELD_SHARE
 from pytest_thermal.findings.devices import throttle_reasons, utilization_of
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import need_load, need_phases
+from pytest_thermal.findings.run_events import client_limits
 from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.findings.telling import milliseconds
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
@@ -81,6 +82,13 @@ def throughput(material: Material, time_scale: float) -> Verdict:
                 evidence=evidence,
             )
         raise OpenError(f"whether throughput held is not known: {held.reason}", advice="a longer --duration")
+    limited = client_limits(material.recording, "steady")
+    if limited:
+        raise OpenError(
+            f"whether throughput held is not known: {limited[0]}",
+            likely="the load generator shares its core with other work, or has more to ask than one core can",
+            advice="fewer concurrent_requests or cpu_workers, or a machine of its own for the load",
+        )
     warnings: tuple[str, ...] = ()
     if whole.failing > TOLD_ERRORS:
         warnings = (f"{whole.failed} of {whole.count} requests in steady failed: {whole.error}",)

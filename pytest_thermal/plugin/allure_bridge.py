@@ -18,6 +18,7 @@ from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FINDINGS, THERMAL_
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
+    from pytest_thermal.plugin.thermal_session import ThermalEnding
 
 
 class PlainMessages:
@@ -51,6 +52,9 @@ class AllureBridge:
         findings = item.stash.get(FINDINGS, None)
         if call.when == "call" and findings:
             self._describe(item, findings)
+        elif call.excinfo is not None and not findings and ("thermal_simulated", True) in item.user_properties:
+            allure.dynamic.epic("Thermal (simulated)")  # a test that ended before it had a finding
+            allure.dynamic.tag("simulated")
         return (yield)
 
     @pytest.hookimpl(trylast=True)
@@ -64,13 +68,13 @@ class AllureBridge:
         header = [line for ending in config.stash.get(ENDINGS, []) for line in ending.bench]
         if active is None and not header and not config.stash.get(THERMAL_ENDINGS, []):
             return
-        thermal = [ending for ending in config.stash.get(THERMAL_ENDINGS, []) if ending.evidence]
+        thermal: list[ThermalEnding] = config.stash.get(THERMAL_ENDINGS, [])
         lines = environment(active, header) if not (thermal and not header) else machine()
         for ending in thermal:
             lines["Thermal run"] = "; ".join(
                 line.removeprefix("thermal: ") for line in [*ending.head, *ending.lines][:6]
             )
-            lines["Evidence"] = ending.evidence
+            lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
         spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
         if spent:
             lines["Tokens"] = "; ".join(spent)

@@ -33,7 +33,10 @@ def thermal(request: pytest.FixtureRequest, thermal_run: ThermalRun) -> JudgedRu
     from pytest_thermal.plugin.judged_run import JudgedRun
     from pytest_thermal.plugin.thermal_session import thermal_session
 
-    broken = thermal_session(request.config).broken()
+    session = thermal_session(request.config)
+    if session.simulated:
+        request.node.user_properties.append(("thermal_simulated", True))
+    broken = session.broken()
     if broken:
         lines = broken.splitlines()
         pytest.skip(f"blocked: {lines[0]}")

@@ -135,12 +135,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     worker = getattr(config, "workerinput", None)
     node = "" if worker is None else str(worker.get("workerid", ""))
     told: dict[str, Any] = {}
-    thermal = config.stash.get(THERMAL, None)
-    if thermal is not None:
-        thermal.conclude(interrupted=exitstatus == pytest.ExitCode.INTERRUPTED or exitstatus > 128)
-        thermal_ending = thermal.ending(node)
-        if thermal_ending is not None:
-            told["thermal_run"] = thermal_ending
+    if config.stash.get(THERMAL, None) is not None:
+        from pytest_thermal.plugin.thermal_items import conclude
+
+        told |= conclude(session, node, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED or exitstatus > 128)
     access = config.stash.get(ACCESS, None)
     if access is not None:
         told["thermal"] = access.ending(node)

@@ -180,7 +180,7 @@ class JudgedRun:
         found = self._run.finding(check, subject)
         self._item.stash.setdefault(FINDINGS, []).append(found)
         self._run.note(found)
-        self._item.user_properties += _properties(found, simulated=self._run.simulated)
+        self._item.user_properties += _properties(found)
         for text in found.warnings:
             self._item.warn(AccessWarning(f"{found.check}: {text}"))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
@@ -199,7 +199,7 @@ def _nothing_measured(check: str) -> Finding:
     )
 
 
-def _properties(found: Finding, *, simulated: bool) -> list[tuple[str, object]]:
+def _properties(found: Finding) -> list[tuple[str, object]]:
     """Plain values, for JUnit and for xdist's wire."""
     properties: list[tuple[str, object]] = [
         ("thermal_check", found.check),
@@ -210,8 +210,6 @@ def _properties(found: Finding, *, simulated: bool) -> list[tuple[str, object]]:
     properties += [
         (f"thermal_{name}", value)
         for name, value in found.evidence.items()
-        if found.outcome is not Outcome.BLOCKED and isinstance(value, str | int | float | bool)
+        if name != "simulated" and isinstance(value, str | int | float | bool)
     ]
-    if simulated:
-        properties.append(("thermal_simulated", True))
     return properties

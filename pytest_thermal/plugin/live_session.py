@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pytest_thermal.plugin.live_view import LiveView
     from pytest_thermal.recording import Recording, RunClock
 
+WAY_IN = ("name", "connection", "tls", "http", "key", "models", "chat")
+"""From outside in: the first that is not good is the one to tell of."""
+
 
 class LiveSession(ThermalSession):
     """A run that is made now."""
@@ -30,7 +33,9 @@ class LiveSession(ThermalSession):
         self._active = active_bench(config)
         super().__init__(config, demo=self._active.bench.demo)
         self.plan = _plan(config, self._active)
-        _accelerator_command(config)  # a slip in it ends the run now, and not at the ramp
+        # A slip in one of these ends the run now, and not after an hour.
+        _accelerator_command(config)
+        _check_against(config)
         self._experiment: Experiment | None = None
         self._view: LiveView | None = None
         self._closed = False
@@ -67,7 +72,11 @@ class LiveSession(ThermalSession):
         Raises:
             ExperimentBrokenError: the bench could not be brought there.
         """
-        self.experiment().ensure(phase)
+        try:
+            self.experiment().ensure(phase)
+        finally:
+            if self._view is not None:
+                self._view.pause()
 
     def broken(self) -> str:
         """What ended the experiment."""
@@ -141,12 +150,17 @@ class LiveSession(ThermalSession):
         return ending_of(self, node, self.header())
 
     def _told(self, news: Progress | Notice) -> None:
-        """From the experiment: show it, and see whether another xdist worker's failure ends the session."""
+        """From the experiment: show it; and see whether the session that this xdist worker belongs to is over."""
         if self._view is not None:
             self._view.tell(news)
-        folder = getattr(self.config, "workerinput", {}).get("thermal_folder")
-        if folder is not None and self._experiment is not None and (Path(folder) / STOP_FILE).exists():
-            self._experiment.stop()
+        worker = getattr(self.config, "workerinput", {})
+        folder = worker.get("thermal_folder")
+        if folder is None or self._experiment is None or not Path(folder).is_dir():
+            return  # no worker, or one on another machine
+        if (Path(folder) / STOP_FILE).exists():
+            self._experiment.abandon("another test failed, and the session ends with that")
+        elif os.getppid() != worker.get("thermal_controller"):
+            self._experiment.abandon("the pytest that this worker belongs to is gone")
 
     def _preflight(self) -> None:
         """The way in must be good before an hour is spent on it."""
@@ -156,9 +170,9 @@ class LiveSession(ThermalSession):
 
         access = access_session(self.config)
         for domain in self._active.bench.domains:
-            for check in ("http", "key", "models", "chat"):
+            for check in WAY_IN:
                 found = access.finding(domain.name, check)
-                if found.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+                if found.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.BLOCKED):
                     raise ExperimentBrokenError(
                         f"the way in to {domain.name} is not good: {found.layer}: {found.seen}",
                         likely=found.likely,
@@ -171,12 +185,12 @@ def _plan(config: pytest.Config, active: ActiveBench) -> Plan:
     from pytest_thermal.experiment import PlanError, plan_for
 
     given = {
-        name: (seconds, f"command line --{name}")
-        for name in ("baseline", "cooldown")
-        if (seconds := options.value(config, name)) is not None
+        name: (seconds, f"command line --{option}")
+        for name, option in (("baseline", "baseline"), ("limit", "limit-duration"), ("cooldown", "cooldown"))
+        if (seconds := options.value(config, option)) is not None
     }
     try:
-        return plan_for(active.bench, given, with_limit=bool(options.value(config, "limit-phase")))
+        return plan_for(active.bench, given, with_limit=bool(options.value(config, "limit-phase")) or "limit" in given)
     except PlanError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -202,7 +216,7 @@ def _load_plan(config: pytest.Config, active: ActiveBench) -> LoadPlan:
             rate=rate,
         )
         for more in config.hook.pytest_thermal_loads(config=config, bench=bench, limit_seconds=limit_seconds):
-            found += more or ()
+            found += _only_works(more or ())
         return found, notes
 
     def limit_works(_run: Path, _clock: RunClock, limit_seconds: float) -> tuple[Sequence[Work], Sequence[str]]:
@@ -228,6 +242,30 @@ def _load_plan(config: pytest.Config, active: ActiveBench) -> LoadPlan:
         "accelerator_command": command,
     }
     return LoadPlan(works=works, limit_works=limit_works, facts=facts)
+
+
+def _only_works(given: object) -> list[Work]:
+    from pytest_thermal.experiment import ExperimentBrokenError
+    from pytest_thermal.load import Work
+
+    if not isinstance(given, list | tuple) or not all(isinstance(work, Work) for work in given):
+        raise ExperimentBrokenError(
+            f"the hook pytest_thermal_loads gave {given!r:.80}, and not a list of pytest_thermal.load.Work",
+            likely="a conftest.py or plugin of yours",
+            remedy="return [Work(kind=…, tool=…, command=(…), limit_seconds=limit_seconds)]",
+        )
+    return list(given)
+
+
+def _check_against(config: pytest.Config) -> None:
+    given = options.value(config, "against")
+    if given in (None, "latest", "none"):
+        return
+    if not (archive(config) / given).exists() and not (config.invocation_params.dir / given).exists():
+        raise pytest.UsageError(
+            f"--against {given}: there is no such run in {archive(config)}, and no such path\n"
+            "likely: a slip in its name\ntry: the name of a run directory, latest, or none"
+        )
 
 
 def _accelerator_command(config: pytest.Config) -> str | None:

@@ -150,21 +150,21 @@ class LiveView:
 
 
 def progress_line(progress: Progress) -> str:
-    """One line: phase, time left, hottest sensors, requests, warnings; what matters most stands first."""
-    parts = [
-        f"{progress.phase} {clock_time(progress.phase_left_seconds)} left, run {clock_time(progress.left_seconds)}"
-    ]
-    for hot in progress.hottest[:2]:
-        name = hot.sensor.removesuffix(".temperature_celsius")
-        since = "" if hot.since_baseline_celsius is None else f" ({hot.since_baseline_celsius:+.0f})"
-        parts.append(f"{name} {hot.celsius:.0f} °C{since}")
-    if progress.load:
-        parts.append(progress.load)
+    """One line: phase, time left, warnings, requests, hottest sensors; what 80 columns must show stands first."""
+    left, whole = clock_time(progress.phase_left_seconds), clock_time(progress.left_seconds)
+    parts = [f"{progress.phase} {left} left, run {whole}"]
+    if progress.warnings:
+        parts.append(f"{progress.warnings} warning{'s' if progress.warnings > 1 else ''}")
     if progress.requests or progress.in_flight:
         failed = f", {progress.failed:,} failed" if progress.failed else ""
         parts.append(f"{progress.requests:,} requests{failed}")
-    if progress.warnings:
-        parts.append(f"{progress.warnings} warning{'s' if progress.warnings > 1 else ''}")
+    elif progress.load:
+        parts.append(progress.load)
+    for hot in progress.hottest[:2]:
+        name = hot.sensor.removesuffix(".temperature_celsius")
+        rounded = 0 if hot.since_baseline_celsius is None else round(hot.since_baseline_celsius)
+        since = "" if hot.since_baseline_celsius is None else f" ({rounded:+d})"
+        parts.append(f"{name} {hot.celsius:.0f} °C{since}")
     return " | ".join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -131,6 +132,12 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="cooldown", metavar="TIME", read=_duration, help="Length of the cooldown (default 10m)."),
     Option(name="limit-phase", help="Add the limit phase: the accelerators' burn on top of inference."),
     Option(
+        name="limit-duration",
+        metavar="TIME",
+        read=_duration,
+        help="Length of the limit phase, which this adds too (default 5m).",
+    ),
+    Option(
         name="accelerator-cmd",
         metavar="CMD",
         ini=True,
@@ -233,10 +240,11 @@ def limits(config: pytest.Config) -> dict[str, tuple[float, str]]:
     for line in config.getini(LIMITS):
         name, equals, text = (part.strip() for part in line.partition("="))
         try:
-            found[name] = (float(text), f"ini key {LIMITS}")
+            number = float(text)
         except ValueError:
-            equals = ""
-        if not (name and equals):
+            number = math.nan
+        found[name] = (number, f"ini key {LIMITS}")
+        if not (name and equals and math.isfinite(number) and number >= 0):
             raise pytest.UsageError(f"ini key {LIMITS}: {line!r}\ntry: name = value, such as rise_gpu_most = 45")
     return found
 

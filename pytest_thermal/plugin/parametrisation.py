@@ -51,6 +51,7 @@ def _once_a_subject(metafunc: pytest.Metafunc, name: str) -> None:
 
     try:
         session = thermal_session(config)
+        session.limits()  # a limit that cannot be had is told before anything runs
         subjects = session.phases if name == "phase" else _subjects(session, check)
     except pytest.UsageError as error:
         config.stash.setdefault(BENCH_ERROR, str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,17 +31,25 @@ class ReplaySession(ThermalSession):
     @property
     def phases(self) -> Sequence[str]:
         """Of its plan, else those that are there."""
-        planned = self._recording.facts.get("plan", {}).get("seconds", {})
-        if planned:
-            from pytest_thermal.experiment.plan import PHASE_ORDER
+        from pytest_thermal.experiment.plan import PHASE_ORDER
 
+        plan = self._recording.facts.get("plan")
+        planned = plan.get("seconds") if isinstance(plan, dict) else None
+        if isinstance(planned, dict) and planned:
             return [name for name in PHASE_ORDER if name in planned]
         return [phase.name for phase in self.judgement().recording.phases] or ["baseline", "steady", "cooldown"]
 
     @property
     def sensors(self) -> Sequence[Sensor]:
-        """Of every column."""
-        return [series.sensor for series in self._recording.series.values()]
+        """Of every column, and those that the run declares and has lost."""
+        from pytest_thermal.recording.words import sensor_from_json
+
+        found = {series.sensor.id: series.sensor for series in self._recording.series.values()}
+        for told in self._recording.facts.get("sensors") or ():
+            with contextlib.suppress(ValueError, TypeError):
+                sensor = sensor_from_json(told)
+                found.setdefault(sensor.id, sensor)
+        return list(found.values())
 
     @property
     def path(self) -> Path | None:
@@ -50,7 +59,9 @@ class ReplaySession(ThermalSession):
     @property
     def inference(self) -> bool:
         """By its requests."""
-        return self._recording.requests is not None
+        load = self._recording.facts.get("load")
+        mode = load.get("mode") if isinstance(load, dict) else None
+        return self._recording.requests is not None or mode in ("inference", "mixed")
 
     def close(self) -> None:
         """Nothing goes on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,8 @@ def bench_sources(config: pytest.Config, *, simulated: bool | None = None) -> li
     from pytest_thermal.sensors.specs import bench_specs
 
     sysfs = options.value(config, "sysfs") or "/sys"
+    if not Path(sysfs).is_dir():
+        raise pytest.UsageError(f"--sysfs {sysfs}: there is no such folder\ntry: where the host's /sys is mounted")
     return [*bench_specs(active.bench.monitor, sysfs=sysfs), *_third_parties(config, active)]
 
 

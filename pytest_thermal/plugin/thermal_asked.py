@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from pytest_thermal.plugin import options
 
-ASKING = ("duration", "baseline", "ramp", "cooldown", "limit-phase", "replay", "demo", "demo-fault", "find-concurrency")
+ASKING = (
+    *("duration", "baseline", "ramp", "cooldown", "limit-phase", "limit-duration"),
+    *("replay", "demo", "demo-fault", "find-concurrency"),
+)
+_MARK = re.compile(r"\bthermal\b")
+_NEGATED = re.compile(r"\bnot\s*\(*\s*thermal\b")
 NOT_ASKED = "not asked for: a thermal run loads the machine; pytest -m thermal, or name the file or its folder"
 
 
 def is_asked(config: pytest.Config, path: Path) -> bool:
     """Whether the thermal tests in that file are wanted: by ``-m``, by an option of theirs, or named by path."""
-    if "thermal" in (config.option.markexpr or ""):
+    if _MARK.search(_NEGATED.sub("", config.option.markexpr or "")):
         return True
     if any(options.value(config, name) for name in ASKING):
         return True
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return False  # nobody named a path: they are the working folder, or the ini file's
     return any(_names(argument, config.invocation_params.dir, path) for argument in config.args)
 
 
 def _names(argument: str, start: Path, path: Path) -> bool:
-    """Whether a command line's argument names the file or the folder it lies in, and no folder above that."""
+    """Whether a command line's argument names the file, or a folder of thermal tests that it lies in."""
     name = argument.split("::", 1)[0]
     if name.replace(".", "/").endswith(("thermal/" + path.stem, "suites/thermal")):
         return path.parent.name == "thermal"
     given = (start / name).resolve()
-    return given in (path.resolve(), path.parent.resolve())
+    return given == path.resolve() or (given == path.parent.resolve() and "thermal" in given.name)

@@ -1,12 +1,18 @@
-"""Thermal tests among the collected ones: marked, and given the time that their plan takes."""
+"""Thermal tests among the collected ones: marked, given the time that their plan takes, and concluded."""
 
 from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_thermal.plugin import options
-from pytest_thermal.plugin.keys import BENCH_ERROR
+from pytest_thermal.plugin.keys import BENCH_ERROR, THERMAL
 from pytest_thermal.plugin.thermal_asked import NOT_ASKED, is_asked
+
+if TYPE_CHECKING:
+    from pytest_thermal.plugin.thermal_session import ThermalEnding
 
 
 def prepare(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,3 +39,23 @@ def prepare(config: pytest.Config, items: list[pytest.Item]) -> None:
             for item in asked:
                 if item.get_closest_marker("timeout") is None:
                     item.add_marker(pytest.mark.timeout(session.plan.timeout_seconds))
+
+
+def conclude(session: pytest.Session, node: str, *, interrupted: bool) -> dict[str, ThermalEnding]:
+    """End the thermal run with the session; what third parties found bad fails it. Never raises.
+
+    Whatever goes wrong here must not take along what the access checks, the reports and pytest itself have to tell.
+    """
+    run = session.config.stash[THERMAL]
+    try:
+        run.conclude(interrupted=interrupted)
+        ending = run.ending(node)
+    except Exception as error:  # noqa: BLE001 - see above
+        run.close()
+        text = f"thermal: the run could not be concluded: {type(error).__name__}: {error}"
+        warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        return {}
+    if run.bad_by_third_parties and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return {} if ending is None else {"thermal_run": ending}

@@ -63,6 +63,8 @@ class ThermalSession(ABC):
         self.simulated = demo
         self.noted: list[Finding] = []
         """What tests asked of this run, in their order."""
+        self.bad_by_third_parties = False
+        """Whether a criterion of somebody else's failed or could not be judged: that ends no test."""
         self._judged: tuple[object, Judgement] | None = None
 
     # ------------------------------------------------------------------------------ what a kind of session must know
@@ -156,10 +158,26 @@ class ThermalSession(ABC):
 
     def third_parties(self) -> list[Finding]:
         """What the hook for criteria of one's own concludes."""
+        from pytest_thermal.model import Finding, Outcome
+
         found: list[Finding] = []
         run = ThermalRun(self, self.limits())
-        for more in self.config.hook.pytest_thermal_criteria(config=self.config, run=run):
-            found += more or ()
+        try:
+            for more in self.config.hook.pytest_thermal_criteria(config=self.config, run=run):
+                found += [one for one in more or () if isinstance(one, Finding)]
+        except Exception as error:  # noqa: BLE001 - somebody else's code must not take the run's own findings along
+            found.append(
+                Finding(
+                    check="criteria",
+                    layer="criteria",
+                    subject="pytest_thermal_criteria",
+                    outcome=Outcome.INCONCLUSIVE,
+                    seen=f"the hook of a conftest.py or plugin failed: {type(error).__name__}: {error}",
+                    likely="it asks for a figure or a phase that this run does not have",
+                    advice="let it return no finding where it has nothing to judge",
+                )
+            )
+        self.bad_by_third_parties = any(one.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE) for one in found)
         return found
 
     # ------------------------------------------------------------------------------------------------------ at the end
@@ -188,6 +206,11 @@ def _make(config: pytest.Config) -> ThermalSession:
         return ReplaySession(config, open_recording(path))
     except RecordingError as error:
         raise pytest.UsageError(f"--replay: {error}") from None
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise pytest.UsageError(
+            f"--replay: {path}: damaged: {type(error).__name__}: {error}\n"
+            "likely: run.json was edited by hand, or is of another program\ntry: restore it from a backup"
+        ) from None
 
 
 def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> ThermalEnding:
@@ -195,8 +218,8 @@ def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> Therma
     from pytest_thermal.plugin.thermal_summary import findings_of, lines_of, rows_of
 
     broken = session.broken()
-    if broken and session.state() is None:
-        return ThermalEnding(node=node, head=head, lines=[broken])
+    if session.path is None:  # it broke before there was anything to record
+        return ThermalEnding(node=node, head=head, lines=broken.splitlines())
     return ThermalEnding(
         node=node,
         head=head,

@@ -7,6 +7,7 @@ group silently.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -59,6 +60,7 @@ class XdistBridge:
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where to leave the ids of its bench tests."""
         node.workerinput["thermal_folder"] = str(self._meeting_place())
+        node.workerinput["thermal_controller"] = os.getpid()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

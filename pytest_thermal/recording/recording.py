@@ -94,6 +94,8 @@ class Recording:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """``run.json``; empty for a log from elsewhere."""
     summary: Mapping[str, Any] | None = None
+    changed: tuple[str, ...] = ()
+    """What is not as it was when the run ended and was sealed: files edited, gone or added since."""
     absolute_time: bool = True
     """Whether times are unix time. A log that only counts seconds, or has no date, begins at 0 instead."""
 

@@ -60,12 +60,11 @@ def read_run(path: Path, *, verify: bool = True) -> Recording:
         requests=_requests(path, notes),
         timing=timing,
         facts=facts,
-        summary=_summary(path),
+        summary=_summary(path, notes),
     )
     phases = tuple(_phases(facts, recording.end_seconds, notes))
-    if verify and state == "finished":
-        notes += _changed(path, facts)
-    return Recording(**{**vars(recording), "phases": phases, "notes": tuple(notes)})
+    changed = tuple(_changed(path, facts)) if verify and state == "finished" else ()
+    return Recording(**{**vars(recording), "phases": phases, "notes": (*notes, *changed), "changed": changed})
 
 
 def _state(path: Path, facts: Mapping[str, Any], notes: list[str]) -> str:
@@ -259,15 +258,14 @@ def _events(path: Path, notes: list[str]) -> Iterator[Event]:
         yield Event(time_seconds=data["time"], kind=str(data.get("kind", "")), detail=detail)
 
 
-def _summary(path: Path) -> dict[str, Any] | None:
+def _summary(path: Path, notes: list[str]) -> dict[str, Any] | None:
     if not (path / SUMMARY).exists():
         return None
     try:
         data = json.loads((path / SUMMARY).read_bytes())
     except ValueError as error:
-        raise RunDirectoryError(
-            f"{path / SUMMARY}: damaged: {error}", remedy=f"delete {SUMMARY}; judging the run again writes it anew"
-        ) from error
+        notes.append(f"{SUMMARY}: damaged and left out: {error}")  # it only repeats what the samples say
+        return None
     return data if isinstance(data, dict) else None
 
 

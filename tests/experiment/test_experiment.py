@@ -220,7 +220,7 @@ def test_a_load_that_does_not_run_breaks_the_ramp_once_and_blocks_the_rest(make:
 def test_an_inference_load_that_asks_nothing_breaks_the_ramp(make: Make) -> None:
     silent = Work(kind="inference", tool="silent", command=("sleep", "600"), limit_seconds=900.0)
     made = make(works=[silent])
-    with pytest.raises(ExperimentBrokenError, match="ramp: no request was made: starting"):
+    with pytest.raises(ExperimentBrokenError, match="ramp: no inference request was made: starting"):
         made.experiment.ensure("steady")
 
 
@@ -252,10 +252,68 @@ def test_a_critical_temperature_takes_the_load_off_and_goes_on_recording(make: M
     made = make(settings=settings)
     made.experiment.ensure("baseline")
     made.experiment.ensure("cooldown")
-    first, second = made.events("critical")
+    first, second, third = made.events("critical")
     assert "critical threshold of 25 °C" in first["text"]
-    assert second["text"] == "the load is taken off; recording goes on"
+    assert second["text"] == "the load is taken off and stays off; recording goes on"
+    assert third["text"].startswith("sleeper stays off: gpu0.temperature_celsius is at ")
+    assert made.events("load") == []
     assert [phase["name"] for phase in made.facts()["phases"]] == ["baseline", "ramp", "steady", "cooldown"]
+
+
+def test_no_later_phase_loads_a_bench_that_was_critical(make: Make) -> None:
+    settings = "[thermal]\nalert_threshold_gpu = 20\ncritical_threshold_gpu = 25\n"
+    burn = Work(kind="accelerator", tool="burn", command=("sleep", "600"), limit_seconds=900.0)
+    made = make(settings=settings, seconds={**SHORT, "steady": 1.5, "limit": 0.6}, limit=[burn])
+    made.experiment.ensure("cooldown")
+    assert [event["load"] for event in made.events("load") if event["what"] == "started"] == []
+    assert any(event["text"].startswith("burn stays off") for event in made.events("critical"))
+
+
+def test_a_critical_threshold_that_nothing_is_measured_for_is_refused(make: Make) -> None:
+    made = make(settings="[thermal]\ncritical_threshold_cpu = 95\n")
+    with pytest.raises(ExperimentBrokenError, match="critical_threshold_cpu is set, and no temperature of that kind"):
+        made.experiment.ensure("baseline")
+
+
+def test_cards_that_the_bench_file_names_and_nobody_sees_are_told(make: Make) -> None:
+    made = make(settings="[thermal]\ngpu_indices = [0, 1, 2, 3]\n")
+    with pytest.raises(ExperimentBrokenError, match="gpu_indices names 4 accelerators, and 1 can be measured: gpu0"):
+        made.experiment.ensure("baseline")
+
+
+def test_a_bench_with_nothing_to_load_it_breaks_the_ramp(make: Make) -> None:
+    made = make(works=[])
+    with pytest.raises(ExperimentBrokenError, match="ramp: there is nothing to load this bench with: no accelerator"):
+        made.experiment.ensure("steady")
+
+
+def test_a_load_that_nobody_watches_is_taken_off(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+
+    def fail(_self: object) -> list[object]:
+        raise ValueError("could not convert string to float")
+
+    monkeypatch.setattr("pytest_thermal.recording.follower.Follower.read", fail)
+    with pytest.raises(ExperimentBrokenError, match="what watches over the load failed: ValueError: could not convert"):
+        made.experiment.ensure("steady")
+
+
+def test_a_run_that_has_ended_is_not_gone_on_with(make: Make) -> None:
+    made = make()
+    made.experiment.ensure("baseline")
+    made.experiment.close()
+    with pytest.raises(ExperimentBrokenError, match="the run has ended, and its ramp was not gone through"):
+        made.experiment.ensure("steady")
+
+
+def test_a_run_can_be_abandoned_from_elsewhere(make: Make) -> None:
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+    made.experiment.abandon("the controller is gone")
+    with pytest.raises(ExperimentBrokenError, match="the controller is gone"):
+        made.experiment.ensure("steady")
+    assert [event["what"] for event in made.events("load")] == ["started", "stopped"]
 
 
 def test_a_machine_that_is_loaded_by_another_run_is_refused(make: Make) -> None:

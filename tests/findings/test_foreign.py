@@ -69,7 +69,8 @@ def test_a_log_without_temperatures_of_devices_says_how_to_call_its_columns() ->
     sensor = replace(one.sensor, id="device0.temperature_celsius", device="device0")
     judgement = judged(replace(run, series={sensor.id: replace(one, sensor=sensor)}))
     assert any("columns are called as in cpu0.temperature_celsius" in text for text in judgement.warnings())
-    assert [found.check for found in judgement.findings()] == ["coverage"]
+    checks = {found.check for found in judgement.findings()}
+    assert checks == {"coverage", "baseline", "settled", "load", "rebound", "drift"}  # nobody knows how hot it may get
 
 
 @pytest.mark.skipif(not LOGS.is_dir(), reason="no real recordings beside the checkout")

@@ -128,6 +128,21 @@ def test_under_xdist_the_run_stays_on_one_worker_and_shows_its_progress(tmp_path
         run.close()
 
 
+def test_a_killed_controller_leaves_no_load(tmp_path: Path) -> None:
+    run = Started(tmp_path, THERMAL, "--demo", *LONG, "-n", "1", "-k", "phase")
+    try:
+        run.wait_for("thermal: steady")
+        run.until(lambda: len(run.loads()) > 3)
+        run.signal(signal.SIGKILL)
+        run.process.wait()
+        run.until(lambda: not run.loads())
+        gone(run)
+        assert read_run(run.run()).state == "finished"
+        assert "is gone" in run.facts()["ended_because"]
+    finally:
+        run.close()
+
+
 def test_a_killed_worker_leaves_no_load(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         "import os, signal\n"
@@ -173,6 +188,8 @@ def test_a_second_run_is_refused_and_told_who_loads_the_machine(started: Started
         assert found["test_phase[baseline]"][0] == "error"
         message = found["test_phase[baseline]"][1]
         assert message.startswith(f"this machine is being loaded by process {started.process.pid} of ")
+        assert "INTERNALERROR" not in second.output
+        assert "Traceback" not in second.output
         assert found["test_phase[ramp]"] == ("skipped", found["test_phase[ramp]"][1])
         assert "blocked: this machine is being loaded" in found["test_phase[ramp]"][1]
         assert not second.runs.exists()

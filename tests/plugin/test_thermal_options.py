@@ -14,6 +14,12 @@ def test_a_plain_run_of_all_suites_loads_nothing(run: Run) -> None:
     assert "not asked for: a thermal run loads the machine; pytest -m thermal" in result.stdout.str()
 
 
+def test_a_test_of_ones_own_that_nobody_named_loads_nothing(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_mine(thermal_run):\n    thermal_run.ensure('ramp')\n")
+    run().assert_outcomes(skipped=1)
+    run("-m", "not thermal").assert_outcomes(deselected=1)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -38,11 +44,16 @@ def test_it_is_run_where_it_is_asked_for(run: Run, arguments: tuple[str, ...]) -
         (("--baseline", "0.2s"), "try: command line --baseline of at least"),
         (("--request-rate", "0"), "'0' is no rate of requests per second above 0"),
         (("--load-profile", "novel"), "invalid choice: 'novel'"),
+        (("--settling", "mine"), "no settling rate 'mine'; there are: default"),
+        (("--against", "nowhere"), "--against nowhere: there is no such run in "),
+        (("--sysfs", "/nowhere", "--bench", "workstation"), "--sysfs /nowhere: there is no such folder"),
         (("--accelerator-cmd", "'open"), "--accelerator-cmd 'open: No closing quotation"),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(run: Run, arguments: tuple[str, ...], why: str) -> None:
-    result = run(THERMAL, "--demo", "-k", "phase", *arguments)
+    bench = () if "--bench" in arguments else ("--demo",)
+    environ = {"TAOTOKEN_API_KEY": "sk-nothing-0123456789"}
+    result = run(THERMAL, *bench, "-k", "phase or rise", "-m", "thermal", *arguments, env=environ)
     assert why in result.stdout.str() + result.stderr.str()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "Traceback" not in result.stdout.str() + result.stderr.str()

@@ -95,6 +95,9 @@ def test_limits_are_set_in_the_ini_file_and_say_so(run: Run, tmp_path: Path) -> 
     "lines, why",
     [
         ("rise_gpu_most", "try: name = value"),
+        ("rise_gpu_most = nan", "try: name = value"),
+        ("rise_gpu_most = inf", "try: name = value"),
+        ("rise_gpu_most = -1", "try: name = value"),
         ("rise_most = 5", "no limit that can be set here; these can: rise_cpu_least"),
     ],
 )
@@ -136,6 +139,7 @@ def test_a_criterion_of_ones_own_is_told_beside_ours(run: Run, tmp_path: Path, p
     )
     result = run("--replay", LOGS / "wide.csv")
     result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED  # it ended no test, and must not end in green
     result.stdout.fnmatch_lines(["*FAILED house?gpu0?", "*peak of 6? degrees, more than our house allows"])
 
 
@@ -149,3 +153,20 @@ def test_a_log_without_any_temperature_does_not_pass(run: Run, tmp_path: Path) -
         outcome, message = found[f"test_{check}[none]"]
         assert outcome == "failure"
         assert message.startswith(f"inconclusive: {check}: no temperature of a processor or an accelerator is measured")
+
+
+def test_a_criterion_that_fails_itself_takes_nothing_along(run: Run, tmp_path: Path, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.hookimpl(optionalhook=True)
+        def pytest_thermal_criteria(config, run):
+            raise LookupError("no such card")
+        """
+    )
+    pytester.makepyfile("def test_mine(thermal_run):\n    pass\n")
+    result = run("--replay", LOGS / "wide.csv")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*INCONCLUSIVE criteria?pytest_thermal_criteria?", "*LookupError: no such card"])
+    assert "Traceback" not in result.stdout.str()

@@ -104,7 +104,8 @@ def test_figures_travel_as_properties(ran: Started) -> None:
     case = next(case for case in root.iter("testcase") if case.get("name") == "test_rise[gpu0.temperature_celsius]")
     told = {part.get("name"): part.get("value") for part in case.iter("property")}
     assert told["thermal_check"] == "rise"
-    assert told["thermal_simulated"] == "True"
+    names = [part.get("name") for part in case.iter("property")]
+    assert names.count("thermal_simulated") == 1
     assert told["thermal_outcome"] in ("passed", "inconclusive", "failed")
 
 
@@ -165,6 +166,46 @@ def test_a_replay_leaves_the_run_as_it_is(ran: Started, tmp_path: Path) -> None:
     again = Started(tmp_path, THERMAL, "--replay", ran.run(), "-q", "-k", "rise")
     again.wait()
     assert {path: path.read_bytes() for path in ran.run().rglob("*") if path.is_file()} == before
+
+
+def damaged(ran: Started, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ran.run(), tmp_path / "damaged"))
+
+
+def judged_again(run: Path, tmp_path: Path, *more: str) -> dict[str, tuple[str, str]]:
+    Started(tmp_path, THERMAL, "--replay", run, "--junitxml", tmp_path / "again.xml", *more).wait()
+    return cases(tmp_path / "again.xml")
+
+
+def test_a_sensor_that_the_run_declares_and_has_lost_does_not_pass(ran: Started, tmp_path: Path) -> None:
+    run = damaged(ran, tmp_path)
+    samples = run / "samples" / "demo.csv"
+    rows = list(csv.reader(samples.read_text().splitlines()))
+    keep = [number for number, name in enumerate(rows[0]) if not name.startswith("gpu1.")]
+    samples.write_text("".join(",".join(row[number] for number in keep) + "\n" for row in rows))
+    found = judged_again(run, tmp_path)
+    assert found["test_rise[gpu1.temperature_celsius]"][0] == "failure"
+    assert found["test_coverage[gpu1.power_watts]"][0] == "failure"
+    assert "samples/demo.csv: changed after the run was sealed" in found["test_phase[steady]"][1]
+
+
+def test_requests_or_events_that_are_gone_do_not_pass(ran: Started, tmp_path: Path) -> None:
+    run = damaged(ran, tmp_path)
+    (run / "requests.csv").unlink()
+    (run / "events.jsonl").unlink()
+    found = judged_again(run, tmp_path, "-k", "throughput or phase")
+    assert found["test_throughput[inference]"][0] == "failure"
+    outcome, message = found["test_phase[steady]"]
+    assert outcome == "failure"
+    assert "inconclusive: phase: steady" in message
+    assert "events.jsonl: was there when the run was sealed and is gone" in message
+
+
+def test_a_damaged_summary_is_left_out(ran: Started, tmp_path: Path) -> None:
+    run = damaged(ran, tmp_path)
+    (run / "summary.json").write_text('{"figures": ')
+    found = judged_again(run, tmp_path, "-k", "coverage")
+    assert found["test_coverage[gpu0.temperature_celsius]"] == ("passed", "")
 
 
 def earlier(run: Path, archive: Path, *, warmer: float = 0.0) -> Path:
