@@ -27,7 +27,7 @@ import venv
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).parents[1]
 BENCH = ROOT / ".bench"
@@ -67,17 +67,24 @@ CELLS = (
 
 # --- one client, in a process of its own ---------------------------------------------------------------------------
 
-Ask = Callable[[int], Awaitable[tuple[float, float, list[tuple[float, bytes]]]]]
-"""One request of a slot: when it began and ended, and what came when."""
+Taken = tuple[float, float, list[tuple[float, bytes]]]
+"""When a request began and ended, and what came when."""
+T = TypeVar("T")
 
 
-async def measure(ask: Ask, cell: Cell, seconds: float) -> dict[str, Any]:
-    """Run the slots; what came is read only afterwards."""
-    loop = asyncio.get_running_loop()
+def as_it_is(taken: Taken) -> Taken:
+    """For clients whose answers need no reading."""
+    return taken
+
+
+async def measure(
+    ask: Callable[[int], Awaitable[T]], cell: Cell, seconds: float, read: Callable[[T], Taken]
+) -> dict[str, Any]:
+    """Run the slots, each of which calls ``ask``; what came is read only afterwards."""
     await asyncio.gather(*(ask(slot) for slot in range(cell.parallel)))
-    found: list[tuple[float, float, list[tuple[float, bytes]]]] = []
+    found: list[T] = []
     gc.collect()
-    gc.freeze()
+    gc.disable()  # all that is kept here to be read later would be looked through again and again
     before, begin = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
     stop = begin + seconds
 
@@ -87,13 +94,11 @@ async def measure(ask: Ask, cell: Cell, seconds: float) -> dict[str, Any]:
 
     await asyncio.gather(*(slot(number) for number in range(cell.parallel)))
     ended, after = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
-    del loop
-    return figures(found, cell, ended - begin, spent(before, after))
+    gc.enable()
+    return figures([read(taken) for taken in found], cell, ended - begin, spent(before, after))
 
 
-def figures(
-    found: Sequence[tuple[float, float, list[tuple[float, bytes]]]], cell: Cell, wall: float, cpu: float
-) -> dict[str, Any]:
+def figures(found: Sequence[Taken], cell: Cell, wall: float, cpu: float) -> dict[str, Any]:
     """From what came: requests, tokens, and what the client added to each."""
     added: list[float] = []
     tokens = 0
@@ -125,17 +130,20 @@ def spent(before: resource.struct_rusage, after: resource.struct_rusage) -> floa
 
 async def ours(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     """The engine as the load uses it: it also writes and reads the JSON, which no other client here does."""
-    from pytest_thermal.load.answers import Target
+    from pytest_thermal.load.answers import Answer, Target
     from pytest_thermal.load.engine import Engine
 
     engine = Engine(Target(base_url=url, key=None, connect_seconds=20.0, read_seconds=20.0), {})
     slots = [engine.connection() for _ in range(cell.parallel)]
     body = {**BODY, "stream": cell.stream}
 
-    async def ask(slot: int) -> tuple[float, float, list[tuple[float, bytes]]]:
+    async def ask(slot: int) -> Answer:
         answer = await slots[slot].send(body)
         if not answer.ok:
             raise RuntimeError(answer.error)
+        return answer
+
+    def read(answer: Answer) -> Taken:
         begin = answer.started_seconds
         said = [b'"content":"%b"' % part.encode() for part in (answer.text.split() if cell.stream else [answer.text])]
         times = [begin + (answer.ttft_seconds or answer.latency_seconds)]
@@ -143,7 +151,7 @@ async def ours(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
             times.append(times[-1] + gap)
         return begin, begin + answer.latency_seconds, list(zip(times, said, strict=True))
 
-    found = await measure(ask, cell, seconds)
+    found = await measure(ask, cell, seconds, read)
     for connection in slots:
         await connection.close()
     return found
@@ -157,7 +165,7 @@ async def ours_bytes(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     from pytest_thermal.transport.fast.line import Head
     from pytest_thermal.transport.fast.request import head_of, with_body
 
-    class Taken:
+    class Receiver:
         def __init__(self) -> None:
             self.parts: list[tuple[float, bytes]] = []
 
@@ -173,12 +181,12 @@ async def ours_bytes(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     head = head_of("POST", b"/v1/chat/completions", [("Host", "reference"), *HEADERS.items()])
     content = STREAM if cell.stream else WHOLE
 
-    async def ask(slot: int) -> tuple[float, float, list[tuple[float, bytes]]]:
-        begin, taken = time.monotonic(), Taken()
+    async def ask(slot: int) -> Taken:
+        begin, taken = time.monotonic(), Receiver()
         end = await slots[slot].exchange(with_body(head, content), taken, read_seconds=20.0, deadline=begin + 60.0)
         return begin, end, taken.parts
 
-    found = await measure(ask, cell, seconds)
+    found = await measure(ask, cell, seconds, as_it_is)
     for connection in slots:
         await connection.close()
     return found
@@ -192,14 +200,14 @@ async def by_httpx(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     content = STREAM if cell.stream else WHOLE
     async with httpx.AsyncClient(limits=limits, timeout=60.0, trust_env=False) as client:
 
-        async def ask(_: int) -> tuple[float, float, list[tuple[float, bytes]]]:
+        async def ask(_: int) -> Taken:
             begin = time.monotonic()
             async with client.stream("POST", f"{url}/chat/completions", content=content, headers=HEADERS) as answer:
                 answer.raise_for_status()
                 parts = [(time.monotonic(), chunk) async for chunk in answer.aiter_raw()]
             return begin, time.monotonic(), parts
 
-        return await measure(ask, cell, seconds)
+        return await measure(ask, cell, seconds, as_it_is)
 
 
 async def by_aiohttp(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
@@ -209,14 +217,14 @@ async def by_aiohttp(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     content = STREAM if cell.stream else WHOLE
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-        async def ask(_: int) -> tuple[float, float, list[tuple[float, bytes]]]:
+        async def ask(_: int) -> Taken:
             begin = time.monotonic()
             async with session.post(f"{url}/chat/completions", data=content, headers=HEADERS) as answer:
                 answer.raise_for_status()
                 parts = [(time.monotonic(), chunk) async for chunk in answer.content.iter_any()]
             return begin, time.monotonic(), parts
 
-        return await measure(ask, cell, seconds)
+        return await measure(ask, cell, seconds, as_it_is)
 
 
 async def by_pyreqwest(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
@@ -226,7 +234,7 @@ async def by_pyreqwest(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     content = STREAM if cell.stream else WHOLE
     async with ClientBuilder().build() as client:
 
-        async def ask(_: int) -> tuple[float, float, list[tuple[float, bytes]]]:
+        async def ask(_: int) -> Taken:
             begin = time.monotonic()
             request = client.post(f"{url}/chat/completions").headers(HEADERS).body_bytes(content)
             parts = []
@@ -239,7 +247,7 @@ async def by_pyreqwest(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
                 parts.append((time.monotonic(), bytes(await answer.bytes())))
             return begin, time.monotonic(), parts
 
-        return await measure(ask, cell, seconds)
+        return await measure(ask, cell, seconds, as_it_is)
 
 
 def by_requests(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
@@ -247,10 +255,10 @@ def by_requests(url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     import requests
 
     content = STREAM if cell.stream else WHOLE
-    found: list[tuple[float, float, list[tuple[float, bytes]]]] = []
+    found: list[Taken] = []
     ready, stop = threading.Barrier(cell.parallel + 1), [0.0]
 
-    def ask(session: requests.Session) -> tuple[float, float, list[tuple[float, bytes]]]:
+    def ask(session: requests.Session) -> Taken:
         begin = time.monotonic()
         with session.post(f"{url}/chat/completions", data=content, headers=HEADERS, stream=cell.stream) as answer:
             answer.raise_for_status()

@@ -71,6 +71,11 @@ class Answer:
         return not self.trouble
 
     @property
+    def cancelled(self) -> bool:
+        """Whether whoever asked ended it."""
+        return self.trouble == CANCELLED
+
+    @property
     def error(self) -> str:
         """The failure in words; empty for none."""
         return f"{self.trouble}: {self.detail}" if self.detail else self.trouble

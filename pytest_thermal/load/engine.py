@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pytest_thermal.load.answers import Answer, Target
 from pytest_thermal.transport import Route, fast, route_to, tls_context
+from pytest_thermal.transport.fast.loops import loop_name
 
 
 class Connection(Protocol):
@@ -46,6 +47,11 @@ class Engine:
         self.slow_because = fast.missing() or fast.cannot_take(route)
         """Why it is httpx that sends, which costs many times as much; empty if it is not."""
         self._connections = _httpx(target, route, trust) if self.slow_because else _fast(target, route, trust)
+
+    @property
+    def name(self) -> str:
+        """What sends: ``httptools on uvloop``."""
+        return f"{'httpx' if self.slow_because else 'httptools'} on {loop_name()}"
 
     def connection(self) -> Connection:
         """A connection of its own: for one request at a time."""

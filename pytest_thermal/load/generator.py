@@ -170,6 +170,8 @@ class Generator:
         begin = answer.started_seconds if due_seconds is None else due_seconds
         # In the open loop a request that could only leave late is slow for whoever waits for it.
         late_seconds = answer.started_seconds - begin
+        if due_seconds is not None:
+            self.tally.left_late(late_seconds)
         latency_seconds = answer.latency_seconds + late_seconds
         ttft_seconds = None if answer.ttft_seconds is None else answer.ttft_seconds + late_seconds
         self.tally.took(answer, latency_seconds=latency_seconds, ttft_seconds=ttft_seconds)

@@ -14,18 +14,24 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_thermal.bench import Redactor
 from pytest_thermal.load.answers import Target
+from pytest_thermal.load.calibration import Calibration, calibrate
 from pytest_thermal.load.engine import Engine
+from pytest_thermal.load.engine_health import client_limit
 from pytest_thermal.load.generator import Generator, Way
 from pytest_thermal.load.orders import DomainOrders, InferenceOrders
+from pytest_thermal.load.pulse import Pulse
 from pytest_thermal.recording import RequestRow, RequestsFile
 from pytest_thermal.transport.fast import loops
 
 STATUS_SECONDS = 1.0
+LIMITED_TIMES = 3
+"""So many status lines in a row before it counts that the engine is the limit."""
 _TOLD_SECONDS = 0.02
 """For the phase, which comes right after the orders: the first requests belong to it."""
 _LONGEST_LINE_BYTES = 1024 * 1024
@@ -56,9 +62,7 @@ async def _load() -> int:
     except (OSError, ValueError, ImportError, LookupError) as error:
         _say(redactor.text(f"no request can be sent: {error}"))
         return CANNOT
-    for way in ways:
-        if way.engine.slow_because:
-            _say(f"requests go through httpx, which costs more than they need: {way.engine.slow_because}")
+    _say_if_slow(ways)
     rows = RequestsFile(orders.run) if orders.run is not None else None
 
     def record(row: RequestRow) -> None:
@@ -68,18 +72,23 @@ async def _load() -> int:
 
     generator = Generator(orders, ways=ways, record=record)
     gc.freeze()  # what is loaded stays: the collector need not look at it again while latencies are measured
-    listening = asyncio.create_task(_listen(commands, generator, end))
-    await asyncio.sleep(_TOLD_SECONDS)
-    generator.start()
     loop.call_later(orders.limit_seconds, end.set)
-    telling = asyncio.create_task(_tell(generator, redactor))
+    report = Report(generator, redactor)
+    beside = [asyncio.create_task(work) for work in (_listen(commands, generator, end), report.tell())]
+    if orders.calibration_seconds:
+        await _calibrate(orders, report, end)
+    else:
+        await asyncio.sleep(_TOLD_SECONDS)
+    if not end.is_set():
+        generator.start()
+        beside.append(asyncio.create_task(report.pulse.beat()))
     await end.wait()
-    listening.cancel()
-    telling.cancel()
+    for task in beside:
+        task.cancel()
     await generator.end()
     if rows is not None:
         rows.close()
-    _say_status(generator, redactor)
+    report.say()
     for number in _ORDERLY:  # asked once more on the way out, it still ends in order
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
@@ -102,6 +111,11 @@ async def _way(domain: DomainOrders, orders: InferenceOrders) -> Way:
     return Way(engine, model=model)
 
 
+def _say_if_slow(ways: Sequence[Way]) -> None:
+    for why in dict.fromkeys(way.engine.slow_because for way in ways if way.engine.slow_because):
+        _say(f"requests go through httpx, which costs more than they need: {why}")
+
+
 async def _listen(commands: asyncio.StreamReader, generator: Generator, end: asyncio.Event) -> None:
     while line := await commands.readline():
         with contextlib.suppress(ValueError, LookupError, TypeError):
@@ -113,15 +127,58 @@ async def _listen(commands: asyncio.StreamReader, generator: Generator, end: asy
     end.set()
 
 
-async def _tell(generator: Generator, redactor: Redactor) -> None:
-    while True:
-        _say_status(generator, redactor)
-        await asyncio.sleep(STATUS_SECONDS)
+async def _calibrate(orders: InferenceOrders, report: Report, end: asyncio.Event) -> None:
+    """Measure the engine, unless the load is to end meanwhile."""
+    measuring = asyncio.create_task(
+        calibrate(parallel=orders.parallel, stream=orders.stream, seconds=orders.calibration_seconds)
+    )
+    ending = asyncio.create_task(end.wait())
+    report.doing = "calibrating"
+    await asyncio.wait({measuring, ending}, return_when=asyncio.FIRST_COMPLETED)
+    report.doing = ""
+    ending.cancel()
+    if measuring.done():
+        report.calibration = measuring.result()
+    else:
+        measuring.cancel()
+        await asyncio.wait({measuring})
 
 
-def _say_status(generator: Generator, redactor: Redactor) -> None:
-    status = redactor.data(generator.tally.status(concurrency=generator.concurrency))
-    _say(json.dumps({"is": "status", **(status if isinstance(status, dict) else {})}))
+class Report:
+    """What the process says of itself, once a second."""
+
+    def __init__(self, generator: Generator, redactor: Redactor) -> None:
+        self.pulse = Pulse()
+        self.doing = ""
+        """In place of what the requests do, before there are any."""
+        self.calibration: Calibration | None = None
+        self._generator = generator
+        self._redactor = redactor
+        self._limited_for = 0
+
+    async def tell(self) -> None:
+        """Until cancelled."""
+        while True:
+            self.say()
+            await asyncio.sleep(STATUS_SECONDS)
+
+    def say(self) -> None:
+        """One line."""
+        tally, pulse = self._generator.tally, self.pulse
+        status = tally.status(concurrency=self._generator.concurrency)
+        limit = client_limit(tally.vitals(pulse))
+        self._limited_for = self._limited_for + 1 if limit else 0
+        status |= {
+            "loop_lag_p99_seconds": pulse.lag_p99_seconds,
+            "cpu_share": pulse.cpu_share,
+            "client_limited": limit if self._limited_for >= LIMITED_TIMES else "",
+        }
+        if self.calibration is not None:
+            status["calibration"] = self.calibration.facts()
+        if self.doing:
+            status["text"] = self.doing
+        told = self._redactor.data(status)
+        _say(json.dumps({"is": "status", **(told if isinstance(told, dict) else {})}))
 
 
 def _say(text: str) -> None:

@@ -14,6 +14,7 @@ from pytest_thermal.load.work import Work, own_environ, own_program
 from pytest_thermal.recording import RunClock
 from pytest_thermal.transport import fast
 
+CALIBRATION_SECONDS = 2.0
 MOST_IN_FLIGHT = 256
 """Of the open loop, unless the bench wants more at the same time."""
 GRACE_SECONDS = 0.8
@@ -35,11 +36,13 @@ def inference_work(
     secrets: Sequence[SecretStr] = (),
     inference_ratio: float = 1.0,
     burner: Sequence[str] = (),
+    calibration_seconds: float = CALIBRATION_SECONDS,
 ) -> Work:
     """Requests to the domains in turn: ``concurrent_requests`` slots in all, or an open loop at a rate.
 
     Each finished request becomes a row of ``run``'s requests.csv, stamped by ``clock``. With a ratio below 1 the
-    other items are compute bursts on ``burner``, the command of a program that takes them (`burn_bursts`).
+    other items are compute bursts on ``burner``, the command of a program that takes them (`burn_bursts`). Before the
+    first request the engine itself is measured for ``calibration_seconds``; 0 leaves that out.
 
     Raises:
         LoadError: The profile, the rate or the ratio makes no sense.
@@ -72,6 +75,7 @@ def inference_work(
         run=run.absolute() if run is not None else None,
         clock=clock,
         limit_seconds=limit_seconds + 1.0,
+        calibration_seconds=calibration_seconds,
         environ=dict(environ),
     )
     loop = (

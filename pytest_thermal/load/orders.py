@@ -51,8 +51,17 @@ class InferenceOrders:
     run: Path | None
     clock: RunClock
     limit_seconds: float
+    calibration_seconds: float = 0.0
+    """How long the engine is measured before its first request; 0 for not at all."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """What the burner needs beside this process's environment."""
+
+    @property
+    def parallel(self) -> int:
+        """How many requests are to be expected in flight at once."""
+        if self.rate_per_second is None:
+            return self.concurrency
+        return min(self.most_in_flight, max(1, round(self.rate_per_second)))  # as if each took a second
 
     def to_line(self) -> str:
         """For standard input, and for nothing else: the keys are in it."""

@@ -64,6 +64,16 @@ class LoadStatus:
     ttft_p50_seconds: float | None = None
     itl_p50_seconds: float | None = None
     """Between two tokens of a stream."""
+    itl_p99_seconds: float | None = None
+    itl_max_seconds: float | None = None
+    loop_lag_p99_seconds: float | None = None
+    """How late the load engine's own event loop came to what was due."""
+    cpu_share: float | None = None
+    """Of one core, by the load engine."""
+    client_limited: str = ""
+    """Why its times are the load engine's and not the gateway's; empty where they are the gateway's."""
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    """`Calibration` as plain data: what the engine adds to the times that it tells; empty until it is known."""
     items_inference: int = 0
     items_compute: int = 0
     """Compute bursts among the work items of a mixed load."""
@@ -196,6 +206,11 @@ class RunningLoad:
             return status if alive else replace(status, alive=False, in_flight=0)
         waiting = "starting" if self.work.kind == "inference" else "running"
         return LoadStatus(alive=alive, text=last_words or (waiting if alive else "ended"))
+
+    @property
+    def calibration(self) -> Mapping[str, Any]:
+        """What the load engine was found to add to the times that it tells; empty until that is known."""
+        return self.status().calibration
 
     def phase(self, name: str) -> None:
         """Requests that start from now on belong to this phase. Nothing for what is no inference."""

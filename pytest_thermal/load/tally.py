@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_thermal.load.answers import CANCELLED, Answer
+from pytest_thermal.load.engine_health import Vitals
+from pytest_thermal.load.pulse import Pulse
+from pytest_thermal.load.spread import Spread
 
 WINDOW_SECONDS = 30.0
 _MOST_IN_WINDOW = 4096
@@ -31,7 +34,9 @@ class Tally:
         self._prompt_tokens = 0
         self._completion_tokens = 0
         self._latency_sum = 0.0
-        self._window: deque[tuple[float, float, float | None, float | None]] = deque(maxlen=_MOST_IN_WINDOW)
+        self._window: deque[tuple[float, float, float | None]] = deque(maxlen=_MOST_IN_WINDOW)
+        self._gaps = Spread()
+        self._late = Spread()
 
     @property
     def mean_latency_seconds(self) -> float | None:
@@ -45,13 +50,32 @@ class Tally:
         if answer.ok:
             self.ok += 1
             self._latency_sum += latency_seconds
-            self._window.append((time.monotonic(), latency_seconds, ttft_seconds, _between_tokens(answer)))
+            self._window.append((time.monotonic(), latency_seconds, ttft_seconds))
+            self._gaps.add(answer.gaps_seconds)
             return
         if answer.trouble == CANCELLED:
             self.cancelled += 1
         else:
             self.failed += 1
         self.trouble(answer.trouble)
+
+    def left_late(self, seconds: float) -> None:
+        """A request of the open loop left so long after it was due."""
+        self._late.add((max(0.0, seconds),))
+
+    def vitals(self, pulse: Pulse) -> Vitals:
+        """How the engine is, for `client_limit`."""
+        latencies = [latency if ttft is None else ttft for _, latency, ttft in self._window]
+        late = self._late.quantile(0.99)
+        return Vitals(
+            observed_seconds=pulse.observed_seconds,
+            loop_lag_p99_seconds=pulse.lag_p99_seconds,
+            cpu_share=pulse.cpu_share,
+            measured_seconds=quantile(latencies, 0.5),
+            due=0 if late is None else self.items_inference + self.items_compute + self.not_issued,
+            not_issued=self.not_issued,
+            late_p99_seconds=late,
+        )
 
     def trouble(self, kind: str) -> None:
         """Count something that went wrong, by its kind."""
@@ -64,7 +88,7 @@ class Tally:
         since = time.monotonic() - WINDOW_SECONDS
         while self._window and self._window[0][0] < since:
             self._window.popleft()
-        latencies = [latency for _, latency, _, _ in self._window]
+        latencies = [latency for _, latency, _ in self._window]
         return {
             "text": self._text(),
             "requests": self.ok + self.failed + self.cancelled,
@@ -79,8 +103,10 @@ class Tally:
             "completion_tokens": self._completion_tokens,
             "latency_p50_seconds": quantile(latencies, 0.5),
             "latency_p95_seconds": quantile(latencies, 0.95),
-            "ttft_p50_seconds": quantile([ttft for _, _, ttft, _ in self._window if ttft is not None], 0.5),
-            "itl_p50_seconds": quantile([gap for _, _, _, gap in self._window if gap is not None], 0.5),
+            "ttft_p50_seconds": quantile([ttft for _, _, ttft in self._window if ttft is not None], 0.5),
+            "itl_p50_seconds": self._gaps.quantile(0.5),
+            "itl_p99_seconds": self._gaps.quantile(0.99),
+            "itl_max_seconds": self._gaps.most,
             "items_inference": self.items_inference,
             "items_compute": self.items_compute,
         }
@@ -103,9 +129,3 @@ def quantile(values: Sequence[float], share: float) -> float | None:
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
-
-
-def _between_tokens(answer: Answer) -> float | None:
-    if answer.ttft_seconds is None or answer.last_token_seconds is None or (answer.completion_tokens or 0) < 2:
-        return None
-    return (answer.last_token_seconds - answer.ttft_seconds) / ((answer.completion_tokens or 0) - 1)

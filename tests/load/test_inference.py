@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from pytest_thermal.bench import Domain, Inference, ModelRoute, Stress, Timeouts
 from pytest_thermal.demo import DemoGateway
 from pytest_thermal.load import LoadError, RunningLoad, Work, start
+from pytest_thermal.load.calibration import Calibration
 from pytest_thermal.load.inference_work import inference_work
 from pytest_thermal.load.orders import InferenceOrders
 from pytest_thermal.load.work import own_program
@@ -46,6 +47,7 @@ def work_of(
     limit_seconds: float = 120.0,
     rate_per_second: float | None = None,
     profile: str = "chat",
+    calibration_seconds: float = 0.0,
 ) -> Work:
     return inference_work(
         domains=[Domain(name="d", base_url=url, key=SecretStr(key), route=ModelRoute(default=model))],
@@ -60,6 +62,7 @@ def work_of(
         environ={MARK: mark or new_mark()},
         inference_ratio=ratio,
         burner=burner,
+        calibration_seconds=calibration_seconds,
     )
 
 
@@ -114,6 +117,30 @@ def test_rows_add_up_to_what_the_gateway_served(tmp_path: Path) -> None:
     assert status.concurrency == 6
     assert status.ttft_p50_seconds is not None
     assert (ended.in_order, ended.exit_code, ended.tail) == (True, 0, "")
+
+
+def test_the_engine_is_measured_before_the_first_request(tmp_path: Path) -> None:
+    with loaded(tmp_path, calibration_seconds=1.5) as (gateway, load):
+        until(lambda: load.status().text == "calibrating")
+        assert not gateway.served
+        load.phase("steady")
+        until(lambda: load.calibration)
+        until(lambda: load.status().ok >= 4)
+        calibration = Calibration.of_facts(load.calibration)
+        until(lambda: load.status().loop_lag_p99_seconds is not None)
+        assert load.status().cpu_share is not None
+    assert (calibration.parallel, calibration.stream) == (4, True)
+    assert {row["phase"] for row in rows(tmp_path)} == {"steady"}
+
+
+def test_a_load_that_is_stopped_while_it_is_measured_ends(tmp_path: Path) -> None:
+    mark = new_mark()
+    with loaded(tmp_path, calibration_seconds=60.0, mark=mark) as (gateway, load):
+        until(lambda: load.status().text == "calibrating")
+        ended = load.stop()
+    assert (ended.in_order, ended.exit_code) == (True, 0)
+    assert not gateway.served
+    until(lambda: not marked(mark))
 
 
 def test_failures_are_recorded_and_the_load_goes_on(tmp_path: Path) -> None:

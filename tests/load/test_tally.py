@@ -13,6 +13,7 @@ def answer(trouble: str = "", *, tokens: int = 5, ttft: float = 0.2, last: float
         started_seconds=0.0,
         ttft_seconds=ttft,
         last_token_seconds=last,
+        gaps_seconds=[0.1, 0.2, 0.2, 0.5],
         latency_seconds=1.1,
         trouble=trouble,
         prompt_tokens=10,
@@ -44,7 +45,8 @@ def test_what_came_of_requests_is_counted() -> None:
     assert (status["prompt_tokens"], status["completion_tokens"]) == (60, 30)
     assert (status["latency_p50_seconds"], status["latency_p95_seconds"]) == (2.0, 3.0)
     assert status["ttft_p50_seconds"] == 0.2
-    assert status["itl_p50_seconds"] == pytest.approx(0.2)
+    assert status["itl_p50_seconds"] == pytest.approx(0.2, rel=0.03)
+    assert (status["itl_p99_seconds"], status["itl_max_seconds"]) == (0.5, 0.5)
     assert status["text"] == "4 in flight, 3 answered, 2 failed, mostly: 429 Too Many Requests"
     assert tally.mean_latency_seconds == 2.0
 

@@ -11,8 +11,11 @@ T = TypeVar("T")
 
 
 def loop_name() -> str:
-    """What `run` runs on: ``uvloop`` or ``asyncio``."""
-    return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
+    """The loop that runs, else the one that `run` would take: ``uvloop`` or ``asyncio``."""
+    try:
+        return type(asyncio.get_running_loop()).__module__.partition(".")[0]
+    except RuntimeError:
+        return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
