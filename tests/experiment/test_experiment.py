@@ -217,7 +217,8 @@ def test_a_load_that_does_not_run_breaks_the_ramp_once_and_blocks_the_rest(make:
     assert made.facts()["ended_because"].startswith("broken: the cpu load was lost")
 
 
-def test_an_inference_load_that_asks_nothing_breaks_the_ramp(make: Make) -> None:
+def test_an_inference_load_that_asks_nothing_breaks_the_ramp(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_thermal.experiment.experiment.FIRST_ANSWER_SECONDS", 1.0)
     silent = Work(kind="inference", tool="silent", command=("sleep", "600"), limit_seconds=900.0)
     made = make(works=[silent])
     with pytest.raises(ExperimentBrokenError, match="ramp: no inference request was made: starting"):
@@ -403,3 +404,22 @@ def test_the_key_is_nowhere_in_the_run(make: Make) -> None:
     for path in made.run.rglob("*"):
         if path.is_file():
             assert KEY not in path.read_text(), path
+
+
+def test_a_load_whose_times_are_its_own_is_told_once_a_phase_and_its_calibration_is_noted(make: Make) -> None:
+    status = {
+        "is": "status",
+        "text": "8 in flight",
+        "requests": 5,
+        "ok": 5,
+        "client_limited": "the load engine used 90% of its core",
+        "calibration": {"added_p50_ms": 0.2},
+    }
+    command = ("sh", "-c", f"echo '{json.dumps(status)}'; sleep 600")
+    made = make(works=[Work(kind="inference", tool="closed loop of 8", command=command, limit_seconds=900.0)])
+    made.experiment.ensure("cooldown")
+    limited = [event for event in made.events("load") if event["what"] == "client-limited"]
+    assert [event["phase"] for event in limited] == ["ramp", "steady"]
+    text = "client-limited: the load engine used 90% of its core; times of requests are not the gateway's"
+    assert {event["text"] for event in limited} == {text}
+    assert made.facts()["calibration"] == {"added_p50_ms": 0.2}

@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_thermal.findings import stretch
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.recording import Recording, Requests
+from pytest_thermal.recording import Event, Recording, Requests
 from tests.analysis.signals import Floats, Plan
 from tests.findings.recordings import (
     GPU,
@@ -198,3 +198,19 @@ def test_rates_and_latencies_are_told_in_wall_time() -> None:
     assert one.outcome is FAILED
     assert one.evidence["first_latency_seconds"] == 0.1
     assert "(10,240 → 5,1" in one.seen
+
+
+def test_nothing_is_said_of_a_gateway_where_the_load_generator_was_the_limit() -> None:
+    def limited(phase: str, rows: Requests | None = None) -> Finding:
+        detail = {"what": "client-limited", "phase": phase, "text": "client-limited: it used 90% of its core"}
+        run = with_requests(rows) if rows is not None else healthy()
+        return found(replace(run, events=(Event(time_seconds=LATER, kind="load", detail=detail),)))
+
+    for rows in (None, slowed()):
+        one = limited("steady", rows)
+        assert one.outcome is OPEN
+        assert one.message.startswith(
+            "inconclusive: throughput: whether throughput held is not known: client-limited: it used 90% of its core"
+        )
+    assert limited("ramp").outcome is PASSED
+    assert limited("ramp", slowed()).outcome is FAILED
