@@ -41,6 +41,8 @@ LOADED_PHASES = ("ramp", "steady", "limit")
 _LOOK_SECONDS = 0.2
 _READY_SECONDS = 90.0
 _NOTED_SECONDS, _NOTED_LOOK_SECONDS = 5.0, 0.02
+FIRST_ANSWER_SECONDS = 30.0
+"""Since the load's start: until then a request may be without its answer, however short the ramp is."""
 _MARGIN_SECONDS = 120.0
 """What a load may outlive its plan by on its own, should everything that takes it off have died."""
 
@@ -346,6 +348,7 @@ class Experiment:
             if name == "ramp":
                 self._check_loads(name)
         if name == "ramp":
+            self._wait_for_answers(name, start_seconds)
             self._check_requests(name)
         names = self.plan.names
         following = names[names.index(name) + 1] if name != names[-1] else None
@@ -425,6 +428,17 @@ class Experiment:
                 phase=phase,
             )
 
+    def _wait_for_answers(self, phase: str, start_seconds: float) -> None:
+        """A ramp that is shorter than the load generator takes to come up lasts until its first answer."""
+        last_seconds = start_seconds + FIRST_ANSWER_SECONDS
+        clock = self._recording().clock
+        while clock.now() < last_seconds and any(
+            work.kind == "inference" and status.alive and status.requests == 0
+            for work, status in self._loaded().statuses()
+        ):
+            self._pause(_LOOK_SECONDS)
+            self._check_loads(phase)
+
     def _check_requests(self, phase: str) -> None:
         """At the end of the ramp: an inference load that nobody answers is none."""
         for work, status in self._loaded().statuses():
@@ -435,8 +449,8 @@ class Experiment:
                 what = f"none of {status.requests} inference requests succeeded: {worst}"
                 likely = "the key, the model or the gateway; the load would not be one"
             elif status.in_flight:
-                seconds = self.plan.seconds[phase]
-                what = f"none of {status.in_flight} inference requests was answered within the ramp's {seconds:g} s"
+                seconds = max(self.plan.seconds[phase], FIRST_ANSWER_SECONDS)
+                what = f"none of {status.in_flight} inference requests was answered within {seconds:g} s"
                 likely = "the gateway hangs, or the model is slower than the ramp is long"
             else:
                 what = f"no inference request was made: {status.text}"

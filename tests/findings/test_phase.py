@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pytest_thermal.findings import stretch
 from pytest_thermal.findings.phase import phase_finding
@@ -79,6 +80,42 @@ def test_a_load_of_errors_is_none() -> None:
     some = steady(failing(0.2))
     assert some.outcome is Outcome.PASSED
     assert some.warnings[0].endswith("requests failed: status 503")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "critical", "text": "gpu0 is at 96 °C, above the critical threshold of 95 °C"},
+        {"kind": "load", "what": "lost", "load": "cpu", "text": "the cpu load (stress-ng) was lost: exit code 2"},
+    ],
+)
+def test_a_load_that_was_gone_before_the_phase_was_not_on_in_it(event: dict[str, str]) -> None:
+    detail = {name: value for name, value in event.items() if name != "kind"}
+    ramp = PLAN.phases["ramp"]
+    early = Event(time_seconds=ramp.start_seconds + 1, kind=event["kind"], detail=detail)
+    run = replace(phased(healthy()), events=(early,))
+    assert [phase_finding(run, name).outcome for name in ("baseline", "ramp", "steady", "cooldown")] == [
+        Outcome.PASSED,
+        Outcome.FAILED,
+        Outcome.FAILED,
+        Outcome.PASSED,
+    ]
+
+
+def test_a_load_that_was_planned_and_never_made_leaves_its_phases_open() -> None:
+    run = phased(healthy())
+    facts = {**run.facts, "load": {"mode": "mixed"}, "works": [{"kind": "inference", "tool": "closed loop of 8"}]}
+    found = steady(replace(run, facts=facts))
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "but without the cpu load that was planned" in found.message
+    assert phase_finding(replace(run, facts=facts), "cooldown").outcome is Outcome.PASSED
+
+
+def test_evidence_that_was_changed_leaves_every_phase_open() -> None:
+    run = replace(phased(healthy()), changed=("requests.csv: changed after the run was sealed",))
+    found = steady(run)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "requests.csv: changed after the run was sealed" in found.message
 
 
 def test_a_steady_phase_without_an_answer_was_no_load() -> None:

@@ -179,3 +179,15 @@ def test_any_other_file_is_read_by_its_magnitude(text: str, value: float | None,
 def test_a_path_that_is_not_there_says_so(tmp_path: Path) -> None:
     source = user_file.make(path=f"{tmp_path / 'nothing'}")
     assert "ENOENT" in source.probe().reason
+
+
+def test_a_file_that_is_replaced_by_another_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "cpu"
+    path.write_text("40.0\n")
+    source = user_file.make(path=f"{path}")
+    source.sensors()
+    assert source.read()[0].value == 40.0
+    (tmp_path / "next").write_text("55.0\n")
+    (tmp_path / "next").rename(path)
+    assert source.read()[0].value == 55.0
+    source.close()

@@ -56,6 +56,9 @@ class DriverFile:
             self._descriptor = None
 
     def _take(self) -> str:
+        # An agent that replaces its file by renaming another onto it leaves us with the old one, which stands still.
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
+            self.close()
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(self._descriptor, self._size, 0).decode("utf-8", "replace")
