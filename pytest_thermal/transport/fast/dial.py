@@ -42,8 +42,10 @@ class Dialer:
         """Headers for a proxy that reads the requests."""
         return self._login() if self._route.proxy is not None and not self._tunnels else []
 
-    async def open(self) -> Line:
+    async def open(self, connect_seconds: float | None = None) -> Line:
         """A connection that is ready for a request. Cancelled, it leaves none.
+
+        ``connect_seconds`` in place of those that it was made with.
 
         Raises:
             LineError: There is none to be had, or not in time.
@@ -51,39 +53,41 @@ class Dialer:
         loop = asyncio.get_running_loop()
         made: list[Line | _Tunnel] = []
         try:
-            return await self._open(loop, made)
+            return await self._open(loop, made, self._connect_seconds if connect_seconds is None else connect_seconds)
         except BaseException as error:
             for protocol in made:
                 protocol.abort()
             if isinstance(error, asyncio.TimeoutError):
-                raise LineError(Fault.CONNECT_TIMEOUT, "no connection in time") from None
+                raise LineError(Fault.CONNECT_TIMEOUT, "no connection in time", is_timeout=True) from None
             if isinstance(error, LineError) or not isinstance(error, Exception):
                 raise
-            raise line_error(error) from None
+            raise line_error(error) from error
 
-    async def _open(self, loop: asyncio.AbstractEventLoop, made: list[Line | _Tunnel]) -> Line:
+    async def _open(self, loop: asyncio.AbstractEventLoop, made: list[Line | _Tunnel], seconds: float) -> Line:
         line = Line(loop)
         made.append(line)
         if not self._tunnels:
-            await asyncio.wait_for(self._reach(loop, line), self._connect_seconds)
+            await asyncio.wait_for(self._reach(loop, line, seconds), seconds)
             return line
         tunnel = _Tunnel(loop)
         made.append(tunnel)
-        transport = await asyncio.wait_for(self._reach(loop, tunnel), self._connect_seconds)
+        transport = await asyncio.wait_for(self._reach(loop, tunnel, seconds), seconds)
         asked = f"CONNECT {_netloc(self._route)} HTTP/1.1\r\nHost: {_netloc(self._route)}\r\n"
         fields = "".join(f"{name}: {value}\r\n" for name, value in self._login())
         transport.write(f"{asked}{fields}\r\n".encode("ascii"))
-        await asyncio.wait_for(tunnel.opened, self._connect_seconds)
+        await asyncio.wait_for(tunnel.opened, seconds)
         if self._trust is None or transport.is_closing():
             raise LineError(Fault.TLS, "the connection ended before the handshake")
         upgrade = loop.start_tls(transport, line, self._trust, server_hostname=self._route.host)
-        secured = await asyncio.wait_for(upgrade, self._connect_seconds)
+        secured = await asyncio.wait_for(upgrade, seconds)
         if secured is None:
             raise LineError(Fault.TLS, "the connection ended during the handshake")
         line.connection_made(secured)
         return line
 
-    async def _reach(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> asyncio.Transport:
+    async def _reach(
+        self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, seconds: float
+    ) -> asyncio.Transport:
         host, port = self._route.hop
         # To a proxy that is told CONNECT it is plain: what it is asked for is what has TLS.
         trust = None if self._tunnels else self._trust
@@ -91,7 +95,7 @@ class Dialer:
         for left in range(len(addresses), 0, -1):
             try:
                 # An address that does not answer must leave time for the next.
-                patience = self._connect_seconds / left if left > 1 else None
+                patience = seconds / left if left > 1 else None
                 connecting = loop.create_connection(
                     lambda: protocol,
                     addresses[-left],

@@ -300,8 +300,8 @@ class Line(asyncio.Protocol):
         elif self._enough_at is not None and now >= self._enough_at:
             self._finish(keep=False)
         elif now >= self._deadline:
-            self._fail(LineError(Fault.SLOW, "not at its end in time, though bytes kept coming"))
+            self._fail(LineError(Fault.SLOW, "not at its end in time, though bytes kept coming", is_timeout=True))
         elif self._begun:
-            self._fail(LineError(Fault.CUT, "the answer stopped half-way"))
+            self._fail(LineError(Fault.CUT, "the answer stopped half-way", is_timeout=True))
         else:
-            self._fail(LineError(Fault.SILENCE, "no answer in time"))
+            self._fail(LineError(Fault.SILENCE, "no answer in time", is_timeout=True))
