@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
-from pytest_thermal.bench.dialects import CONFIG, SETTINGS, Leaf, Place, Stray, advice_on_stray, row_of
+from pytest_thermal.bench.dialects import Leaf, Place, Stray, advice_on_stray, row_of
 from pytest_thermal.bench.errors import Problem
 from pytest_thermal.bench.expand import NAME, Expanded, ExpansionError, expand, variable
+from pytest_thermal.bench.files import CONFIG, SETTINGS
 from pytest_thermal.bench.kinds import Key, KeyVariable, UnfitError, show_seen
 from pytest_thermal.bench.secrets import looks_like_key
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from pytest_thermal.bench.files import CONFIG, SETTINGS
 from pytest_thermal.bench.kinds import (
     Address,
     Duration,
@@ -26,9 +27,6 @@ from pytest_thermal.bench.kinds import (
     Whole,
 )
 
-CONFIG: Final = "config.toml"
-SETTINGS: Final = "settings.json"
-FILES: Final = (CONFIG, SETTINGS)
 DOMAIN: Final = "domain."
 """Prefix of the settings that one scale-up domain has for itself."""
 

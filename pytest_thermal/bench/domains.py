@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_thermal.bench.candidates import Candidate, Findings
-from pytest_thermal.bench.dialects import CONFIG, DOMAIN, SETTINGS, Place
+from pytest_thermal.bench.dialects import DOMAIN, Place
+from pytest_thermal.bench.files import CONFIG, SETTINGS
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import Domain, ModelRoute
 

@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Final
 
 from pytest_thermal.bench.candidates import Candidate, Findings, add_leaves, add_overrides
-from pytest_thermal.bench.dialects import CONFIG, dialect_defaults, domain_tables, leaves
+from pytest_thermal.bench.dialects import dialect_defaults, domain_tables, leaves
 from pytest_thermal.bench.domains import build_domains
 from pytest_thermal.bench.errors import BenchError, one_line
+from pytest_thermal.bench.files import CONFIG
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import (
     Bench,

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_thermal.bench.dialects import CONFIG, FILES, SETTINGS
 from pytest_thermal.bench.errors import Problem
+from pytest_thermal.bench.files import CONFIG, FILES, SETTINGS
 
 if sys.version_info >= (3, 11):
     import tomllib

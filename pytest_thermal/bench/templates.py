@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_thermal.bench.dialects import FILES
+from pytest_thermal.bench.files import FILES
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

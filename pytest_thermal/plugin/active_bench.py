@@ -94,6 +94,25 @@ def is_explicit(config: pytest.Config) -> bool:
     return any(options.value(config, name) for name in ("bench", "demo", "demo-fault"))
 
 
+def listed_domains(config: pytest.Config) -> tuple[str, ...] | None:
+    """Names of the bench's domains for a mere list of tests (``--collect-only``), without reading all of the bench.
+
+    None where tests are to be run, or where the names cannot be had so cheaply.
+    """
+    if not config.option.collectonly or config.stash.get(ACTIVE_BENCH, None) is not None or is_explicit(config):
+        return None
+    from pytest_thermal.bench.quick_names import quick_domain_names
+    from pytest_thermal.bench.templates import find_template
+
+    variable = os.environ.get("THERMAL_BENCH", "").strip()
+    folder: Path | None = config.invocation_params.dir / "config"
+    if variable:
+        folder = find_template(DEMO) if variable == DEMO else config.invocation_params.dir / Path(variable).expanduser()
+    elif not (config.invocation_params.dir / "config" / "settings.json").is_file():
+        folder = find_template(DEMO)
+    return quick_domain_names(folder) if folder is not None else None
+
+
 def active_bench(config: pytest.Config) -> ActiveBench:
     """The bench of this run. Raises pytest.UsageError, with the whole message for the user, where there is none."""
     found = config.stash.get(ACTIVE_BENCH, None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.active_bench import active_bench, listed_domains
 from pytest_thermal.plugin.keys import BENCH_ERROR
 from pytest_thermal.plugin.thermal_asked import NOT_ASKED, is_asked
 
@@ -34,7 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _once_a_domain(metafunc: pytest.Metafunc) -> None:
     try:
-        names = [domain.name for domain in active_bench(metafunc.config).bench.domains]
+        names = list(listed_domains(metafunc.config) or ())
+        names = names or [domain.name for domain in active_bench(metafunc.config).bench.domains]
     except pytest.UsageError as error:
         metafunc.config.stash.setdefault(BENCH_ERROR, str(error))
         names = ["no-bench"]
