@@ -20,7 +20,7 @@ from pytest_thermal.plugin.keys import (
     THERMAL,
     THERMAL_ENDINGS,
 )
-from pytest_thermal.plugin.live_view import keep_terminal
+from pytest_thermal.plugin.terminal import keep_terminal
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -29,19 +29,6 @@ PROGRESS_FILE = "progress-{worker}.log"
 _CLEAR = "\r\x1b[K"
 
 
-def keep_terminal(config: pytest.Config) -> None:
-    """Keep a way to the terminal that capturing does not close. Call it while nothing is captured."""
-    if hasattr(config, "workerinput"):
-        return
-    try:
-        descriptor = os.dup(sys.__stderr__.fileno()) if sys.__stderr__ is not None else -1
-    except (OSError, ValueError):
-        return  # no standard error, as under pythonw or a closed one
-    if descriptor >= 0:
-        config.stash[TERMINAL] = descriptor
-        config.add_cleanup(lambda: os.close(descriptor))
-
-
 def live_view(config: pytest.Config) -> LiveView:
     """The view that fits where this process runs."""
     worker = getattr(config, "workerinput", None)
