@@ -17,13 +17,14 @@ from pytest_thermal.load import engine
 from pytest_thermal.load.answers import Answer, Target
 from pytest_thermal.load.engine import Engine
 from pytest_thermal.transport import fast, tls_context
+from tests.transport.fast.helpers import on_uvloop
 
 
 @pytest.fixture(params=["asyncio", "uvloop", "httpx"], autouse=True)
 def _engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever sends the requests, and on whatever loop: the answers are told in the same words."""
     if request.param == "uvloop":
-        monkeypatch.setattr(asyncio, "run", pytest.importorskip("uvloop").run)
+        monkeypatch.setattr(asyncio, "run", on_uvloop)
     if request.param == "httpx":
         monkeypatch.setattr(fast, "missing", lambda: "a test wants none")
 

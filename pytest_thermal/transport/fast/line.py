@@ -189,6 +189,8 @@ class Line(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The end, by the peer or by us."""
         self.usable = False
+        if self._transport is not None:
+            self._transport.abort()  # Python 3.10's TLS warns of one that only the peer closed
         self._transport = self._parser = None
         if self._waiter is not None:
             if self._begun and self._ends_with_line and error is None:

@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from tests.transport.fast.helpers import on_uvloop
+
 
 @pytest.fixture(params=["asyncio", "uvloop"], autouse=True)
 def _loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "uvloop":
-        monkeypatch.setattr(asyncio, "run", pytest.importorskip("uvloop").run)
+        monkeypatch.setattr(asyncio, "run", on_uvloop)

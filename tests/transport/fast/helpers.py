@@ -9,6 +9,8 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import pytest
+
 from pytest_thermal.transport.exchange import Fault
 from pytest_thermal.transport.fast.connection import Connection
 from pytest_thermal.transport.fast.dial import Dialer
@@ -103,3 +105,14 @@ def answers(connection: Connection, times: int = 1, **settings: Any) -> list[Tak
 def run(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, by a name that the loop's fixture replaces."""
     return asyncio.run(work)
+
+
+def on_uvloop(work: Coroutine[Any, Any, T]) -> T:
+    """As `uvloop.run`, which itself calls `asyncio.run` on newer Pythons."""
+    loop = pytest.importorskip("uvloop").new_event_loop()
+    try:
+        return loop.run_until_complete(work)  # type: ignore[no-any-return]
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
