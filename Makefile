@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-# Two at a time: half of the tests wait for sockets, and the machines that run them are small.
-JOBS   ?= 2
+# Four at a time: most of a test is waiting, and the machines that run them are small.
+JOBS   ?= 4
 # More arguments for pytest: make test ARGS='-k secrets'
 ARGS   ?=
 # The run to report on, or the folder of several: the newest is taken.

@@ -688,7 +688,7 @@ def test_endless_output_is_stopped(machine: Machine) -> None:
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except FileNotFoundError:
+    except OSError:  # gone, or going just now
         return False
 
 

@@ -15,8 +15,9 @@ from tests.load.helpers import shell
 
 
 def main() -> None:
-    # Whoever is started in the background by a shell ignores it, and so do all that it starts.
+    # Whoever is started in the background by a shell, or by nohup, ignores them, and so do all that it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     load = start(shell("setsid sleep 600 & trap '' TERM; while :; do sleep 1; done", mark=sys.argv[1]))
     if os.fork() == 0:  # as multiprocessing does: it inherits our end of the lifeline
         time.sleep(30)

@@ -62,6 +62,7 @@ def test_third_parties_add_sources(run: Run, pytester: pytest.Pytester) -> None:
         "    from pytest_thermal.sensors import SourceSpec\n"
         "    return [SourceSpec(name='rack', factory='my_source:make')]\n"
     )
+    (pytester.path / "nothing").mkdir()
     result = run("--sensors=json", "--sysfs", pytester.path / "nothing", env={"PYTHONPATH": str(pytester.path)})
     rows = [row for row in json.loads(result.stdout.str()) if row["source"] == "rack"]
     assert [(row["sensor"], row["value"]) for row in rows] == [("inlet.temperature_celsius", 23.5)]

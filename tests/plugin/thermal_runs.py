@@ -52,7 +52,7 @@ class Started:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_listen_to_ctrl_c,  # noqa: PLW1509 - one thread, and a shell may have started us in the background
+                preexec_fn=_listen_to_signals,  # noqa: PLW1509 - one thread, and a shell may have started us in the background
             )
 
     def wait(self) -> int:
@@ -130,5 +130,7 @@ def phases(facts: Mapping[str, Any]) -> Sequence[str]:
     return [phase["name"] for phase in facts["phases"]]
 
 
-def _listen_to_ctrl_c() -> None:
+def _listen_to_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # nohup hands on that they are ignored
+        signal.signal(number, signal.SIG_DFL)
