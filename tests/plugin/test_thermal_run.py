@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.plugin.plugin_runs import CANARY, cases, everything_below
-from tests.plugin.thermal_runs import SHORT, THERMAL, Started, events, phases
+from tests.plugin.thermal_runs import SHORT, THERMAL, Ran, Started, events, phases
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """A short run, ended: all tests of this file look at it."""
-    folder = tmp_path_factory.mktemp("thermal")
+def ran(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Ran:
+    """A short run, ended: all tests of this file look at it, on whatever worker they are."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "thermal-run"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ended").exists():
+            make_run(folder)
+            (folder / "ended").touch()
+    return Ran(folder)
+
+
+def make_run(folder: Path) -> None:
     started = Started(
         folder,
         *(THERMAL, "--demo", *SHORT, "-v", "--junitxml", folder / "run.xml", "--alluredir", folder / "allure"),
@@ -27,26 +37,27 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         *("--timeout", "10"),
         env={"THERMAL_CANARY": CANARY},
     )
-    started.wait()
-    yield started
-    started.close()
+    try:
+        started.wait()
+    finally:
+        started.close()
 
 
-def found(ran: Started) -> dict[str, tuple[str, str]]:
+def found(ran: Ran) -> dict[str, tuple[str, str]]:
     return cases(ran.folder / "run.xml")
 
 
-def test_the_phases_are_gone_through_in_their_order(ran: Started) -> None:
+def test_the_phases_are_gone_through_in_their_order(ran: Ran) -> None:
     assert phases(ran.facts()) == ["baseline", "ramp", "steady", "cooldown"]
     for phase in ("baseline", "ramp", "steady", "cooldown"):
         assert found(ran)[f"test_phase[{phase}]"] == ("passed", "")
 
 
-def test_nothing_of_it_is_left(ran: Started) -> None:
+def test_nothing_of_it_is_left(ran: Ran) -> None:
     assert ran.left() == []
 
 
-def test_the_run_directory_is_as_designed(ran: Started) -> None:
+def test_the_run_directory_is_as_designed(ran: Ran) -> None:
     run = ran.run()
     assert {path.name for path in run.iterdir()} >= {
         *("run.json", "settings.json", "config.toml", "samples", "requests.csv", "events.jsonl", "summary.json"),
@@ -60,14 +71,14 @@ def test_the_run_directory_is_as_designed(ran: Started) -> None:
     assert set(facts["sha256"]) >= {"samples/demo.csv", "requests.csv", "events.jsonl", "summary.json"}
 
 
-def test_every_reading_is_there(ran: Started) -> None:
+def test_every_reading_is_there(ran: Ran) -> None:
     with (ran.run() / "samples" / "demo.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) >= 27 / 0.25 * 0.95
     assert all(row["gpu0.temperature_celsius"] for row in rows)
 
 
-def test_the_load_was_on_in_its_phases_alone(ran: Started) -> None:
+def test_the_load_was_on_in_its_phases_alone(ran: Ran) -> None:
     loads = events(ran.run(), "load")
     started = [event["load"] for event in loads if event["what"] == "started"]
     stopped = [event["load"] for event in loads if event["what"] == "stopped"]
@@ -78,14 +89,14 @@ def test_the_load_was_on_in_its_phases_alone(ran: Started) -> None:
         assert {row["phase"] for row in csv.DictReader(file)} <= {"ramp", "steady"}
 
 
-def test_what_heats_is_said(ran: Started) -> None:
+def test_what_heats_is_said(ran: Ran) -> None:
     tools = [work["tool"] for work in ran.facts()["works"]]
     assert any("stress-ng" in tool or "burner" in tool for tool in tools)
     assert any(tool.startswith("closed loop of 16") for tool in tools)
     assert f"load: {', '.join(tools)}" in " ".join(ran.output.split())
 
 
-def test_rise_and_load_are_found(ran: Started) -> None:
+def test_rise_and_load_are_found(ran: Ran) -> None:
     for sensor in ("cpu0.package.temperature_celsius", "gpu0.temperature_celsius", "gpu1.temperature_celsius"):
         outcome, message = found(ran)[f"test_coverage[{sensor}]"]
         assert (outcome, message) == ("passed", "")
@@ -93,13 +104,13 @@ def test_rise_and_load_are_found(ran: Started) -> None:
     assert found(ran)["test_load[gpu0]"][0] == "passed"
 
 
-def test_a_steady_too_short_to_settle_passes_no_sensor_as_settled(ran: Started) -> None:
+def test_a_steady_too_short_to_settle_passes_no_sensor_as_settled(ran: Ran) -> None:
     settled = {name: case for name, case in found(ran).items() if name.startswith("test_settled")}
     assert settled
     assert any(outcome != "passed" for outcome, _ in settled.values())
 
 
-def test_figures_travel_as_properties(ran: Started) -> None:
+def test_figures_travel_as_properties(ran: Ran) -> None:
     root = ET.parse(ran.folder / "run.xml").getroot()
     case = next(case for case in root.iter("testcase") if case.get("name") == "test_rise[gpu0.temperature_celsius]")
     told = {part.get("name"): part.get("value") for part in case.iter("property")}
@@ -109,7 +120,7 @@ def test_figures_travel_as_properties(ran: Started) -> None:
     assert told["thermal_outcome"] in ("passed", "inconclusive", "failed")
 
 
-def test_simulated_is_said_everywhere(ran: Started) -> None:
+def test_simulated_is_said_everywhere(ran: Ran) -> None:
     assert "DEMO bench, all simulated" in ran.output
     results = [json.loads(path.read_text()) for path in (ran.folder / "allure").glob("*-result.json")]
     rises = [result for result in results if result["name"].endswith("[gpu0.temperature_celsius]")]
@@ -121,12 +132,12 @@ def test_simulated_is_said_everywhere(ran: Started) -> None:
     assert json.loads((ran.run() / "summary.json").read_text())["simulated"] is True
 
 
-def test_progress_is_told_in_plain_lines(ran: Started) -> None:
+def test_progress_is_told_in_plain_lines(ran: Ran) -> None:
     for phase, seconds in (("baseline", 4), ("ramp", 5), ("steady", 12), ("cooldown", 6)):
         assert f"thermal: {phase} for {seconds} s\n" in ran.output
 
 
-def test_the_summary_has_the_figures_and_the_way_back(ran: Started) -> None:
+def test_the_summary_has_the_figures_and_the_way_back(ran: Ran) -> None:
     assert f"run: {ran.run()} (finished)" in ran.output.replace("\n  ", " ")
     line = next(line for line in ran.output.splitlines() if line.startswith("  gpu0  "))
     baseline, _steady, rise = (float(word) for word in line.split()[1:4])
@@ -136,7 +147,7 @@ def test_the_summary_has_the_figures_and_the_way_back(ran: Started) -> None:
     assert [line for line in section if len(line) > 80 and str(ran.runs) not in line] == []
 
 
-def test_the_key_is_nowhere(ran: Started) -> None:
+def test_the_key_is_nowhere(ran: Ran) -> None:
     output, files = ran.output, everything_below(ran.folder)
     assert "key sk-d…, 48 characters" in output
     assert re.findall(r"sk-d[\w-]{16,}", output + files) == []
@@ -150,7 +161,7 @@ def outcomes(output: str) -> dict[str, str]:
     return {parts[0].split("::")[-1]: parts[1] for parts in words if len(parts) > 1 and parts[1].isupper()}
 
 
-def test_a_replay_judges_as_the_run_did(ran: Started, tmp_path: Path) -> None:
+def test_a_replay_judges_as_the_run_did(ran: Ran, tmp_path: Path) -> None:
     again = Started(
         tmp_path, THERMAL, "--replay", ran.run(), "--against", "none", "-v", "--junitxml", tmp_path / "again.xml"
     )
@@ -161,14 +172,14 @@ def test_a_replay_judges_as_the_run_did(ran: Started, tmp_path: Path) -> None:
     assert not again.runs.exists()
 
 
-def test_a_replay_leaves_the_run_as_it_is(ran: Started, tmp_path: Path) -> None:
+def test_a_replay_leaves_the_run_as_it_is(ran: Ran, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in ran.run().rglob("*") if path.is_file()}
     again = Started(tmp_path, THERMAL, "--replay", ran.run(), "-q", "-k", "rise")
     again.wait()
     assert {path: path.read_bytes() for path in ran.run().rglob("*") if path.is_file()} == before
 
 
-def damaged(ran: Started, tmp_path: Path) -> Path:
+def damaged(ran: Ran, tmp_path: Path) -> Path:
     return Path(shutil.copytree(ran.run(), tmp_path / "damaged"))
 
 
@@ -177,7 +188,7 @@ def judged_again(run: Path, tmp_path: Path, *more: str) -> dict[str, tuple[str, 
     return cases(tmp_path / "again.xml")
 
 
-def test_a_sensor_that_the_run_declares_and_has_lost_does_not_pass(ran: Started, tmp_path: Path) -> None:
+def test_a_sensor_that_the_run_declares_and_has_lost_does_not_pass(ran: Ran, tmp_path: Path) -> None:
     run = damaged(ran, tmp_path)
     samples = run / "samples" / "demo.csv"
     rows = list(csv.reader(samples.read_text().splitlines()))
@@ -189,7 +200,7 @@ def test_a_sensor_that_the_run_declares_and_has_lost_does_not_pass(ran: Started,
     assert "samples/demo.csv: changed after the run was sealed" in found["test_phase[steady]"][1]
 
 
-def test_requests_or_events_that_are_gone_do_not_pass(ran: Started, tmp_path: Path) -> None:
+def test_requests_or_events_that_are_gone_do_not_pass(ran: Ran, tmp_path: Path) -> None:
     run = damaged(ran, tmp_path)
     (run / "requests.csv").unlink()
     (run / "events.jsonl").unlink()
@@ -201,7 +212,7 @@ def test_requests_or_events_that_are_gone_do_not_pass(ran: Started, tmp_path: Pa
     assert "events.jsonl: was there when the run was sealed and is gone" in message
 
 
-def test_a_damaged_summary_is_left_out(ran: Started, tmp_path: Path) -> None:
+def test_a_damaged_summary_is_left_out(ran: Ran, tmp_path: Path) -> None:
     run = damaged(ran, tmp_path)
     (run / "summary.json").write_text('{"figures": ')
     found = judged_again(run, tmp_path, "-k", "coverage")
@@ -229,7 +240,7 @@ def earlier(run: Path, archive: Path, *, warmer: float = 0.0) -> Path:
     return copy
 
 
-def drift(ran: Started, tmp_path: Path, *more: str) -> tuple[str, str]:
+def drift(ran: Ran, tmp_path: Path, *more: str) -> tuple[str, str]:
     again = Started(
         tmp_path, THERMAL, "--replay", ran.run(), "-k", "drift", "--junitxml", tmp_path / "again.xml", *more
     )
@@ -237,7 +248,7 @@ def drift(ran: Started, tmp_path: Path, *more: str) -> tuple[str, str]:
     return cases(tmp_path / "again.xml")["test_drift[gpu0.temperature_celsius]"]
 
 
-def test_drift_is_judged_against_a_run_that_is_named(ran: Started, tmp_path: Path) -> None:
+def test_drift_is_judged_against_a_run_that_is_named(ran: Ran, tmp_path: Path) -> None:
     old = earlier(ran.run(), tmp_path / "runs", warmer=8.0)
     outcome, message = drift(ran, tmp_path, "--against", old.name)
     assert outcome == "failure"
@@ -245,7 +256,7 @@ def test_drift_is_judged_against_a_run_that_is_named(ran: Started, tmp_path: Pat
     assert old.name in message
 
 
-def test_drift_is_judged_against_the_latest_good_run(ran: Started, tmp_path: Path) -> None:
+def test_drift_is_judged_against_the_latest_good_run(ran: Ran, tmp_path: Path) -> None:
     old = earlier(ran.run(), tmp_path / "runs", warmer=8.0)
     summary = json.loads((old / "summary.json").read_text())
     for found in summary["findings"]:  # in this short run some sensors had not settled
@@ -256,7 +267,7 @@ def test_drift_is_judged_against_the_latest_good_run(ran: Started, tmp_path: Pat
     assert old.name in message
 
 
-def test_without_an_earlier_run_drift_is_skipped_and_says_why(ran: Started, tmp_path: Path) -> None:
+def test_without_an_earlier_run_drift_is_skipped_and_says_why(ran: Ran, tmp_path: Path) -> None:
     outcome, message = drift(ran, tmp_path)
     assert outcome == "skipped"
     assert "no earlier run" in message

@@ -24,55 +24,22 @@ PATIENCE_SECONDS = 100.0
 _MARK = "PYTEST_THERMAL_TEST"
 
 
-class Started:
-    """A pytest under way, and every process that it brought about."""
+class Ran:
+    """What a pytest left behind in its folder, and what of it is there still."""
 
-    def __init__(self, folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> None:
-        folder.mkdir(exist_ok=True)
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.runs = folder / "runs"
-        self._mark = uuid.uuid4().hex
         self._output = folder / "output.txt"
-        clean = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("THERMAL_", "PYTEST_", "COV_")) and not name.lower().endswith("_proxy")
-        }
-        clean |= {"COLUMNS": "80", "CI": "1", _MARK: self._mark, "PYTEST_THERMAL_LOCK_DIR": str(folder)}
-        with self._output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runs", str(self.runs)),
-                    *(f"--rootdir={REPO}", "-c", str(REPO / "pyproject.toml")),
-                    *map(str, arguments),
-                ],
-                cwd=folder,
-                env={**clean, **(env or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=_listen_to_signals,  # noqa: PLW1509 - one thread, and a shell may have started us in the background
-            )
-
-    def wait(self) -> int:
-        """Until it has ended; its exit code."""
-        return self.process.wait(PATIENCE_SECONDS)
 
     @property
     def output(self) -> str:
         return self._output.read_text(encoding="utf-8", errors="replace")
 
-    def wait_for(self, text: str) -> None:
-        """Until it has said something."""
-        self.until(lambda: text in self.output or self.process.poll() is not None)
-        assert text in self.output, self.output
-
-    def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, f"waited in vain\n{self.output}"
-            time.sleep(0.02)
+    @property
+    def own_process(self) -> int | None:
+        """Of the pytest itself, while it may still be there."""
+        return None
 
     def left(self) -> list[str]:
         """Command lines of the processes that it brought about and that are there still, but for itself."""
@@ -83,23 +50,9 @@ class Started:
         words = {pid: line.split(" -- ")[0] for pid, line in self._processes().items()}
         return [pid for pid, line in words.items() if "guard" not in line and any(name in line for name in names)]
 
-    def _processes(self) -> dict[int, str]:
-        found = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit() and int(folder.name) != self.process.pid:
-                with contextlib.suppress(OSError):
-                    if f"{_MARK}={self._mark}".encode() in (folder / "environ").read_bytes():
-                        line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                        if line:  # a process that is gone and not waited for has none
-                            found[int(folder.name)] = line
-        return found
-
     def loads(self) -> list[str]:
         """Those of them that load the machine."""
         return [line for line in self.left() if "stress-ng" in line or "pytest_thermal.load" in line]
-
-    def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
 
     def run(self) -> Path:
         """Its one run directory."""
@@ -113,6 +66,71 @@ class Started:
     def facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = json.loads((self.run() / "run.json").read_text())
         return facts
+
+    def _processes(self) -> dict[int, str]:
+        mark = f"{_MARK}={(self.folder / 'mark').read_text()}".encode()
+        found = {}
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and int(folder.name) != self.own_process:
+                with contextlib.suppress(OSError):
+                    if mark in (folder / "environ").read_bytes():
+                        line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                        if line:  # a process that is gone and not waited for has none
+                            found[int(folder.name)] = line
+        return found
+
+
+class Started(Ran):
+    """A pytest under way, and every process that it brought about."""
+
+    def __init__(self, folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> None:
+        folder.mkdir(exist_ok=True)
+        super().__init__(folder)
+        mark = uuid.uuid4().hex
+        (folder / "mark").write_text(mark)
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("THERMAL_", "PYTEST_", "COV_")) and not name.lower().endswith("_proxy")
+        }
+        clean |= {"COLUMNS": "80", "CI": "1", _MARK: mark, "PYTEST_THERMAL_LOCK_DIR": str(folder)}
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runs", str(self.runs)),
+                    *(f"--rootdir={REPO}", "-c", str(REPO / "pyproject.toml")),
+                    *map(str, arguments),
+                ],
+                cwd=folder,
+                env={**clean, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_listen_to_signals,  # noqa: PLW1509 - one thread, and signals may be ignored by our starter
+            )
+
+    @property
+    def own_process(self) -> int | None:
+        return self.process.pid
+
+    def wait(self) -> int:
+        """Until it has ended; its exit code."""
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def wait_for(self, text: str) -> None:
+        """Until it has said something."""
+        self.until(lambda: text in self.output or self.process.poll() is not None)
+        assert text in self.output, self.output
+
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"waited in vain\n{self.output}"
+            time.sleep(0.02)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
 
     def close(self) -> None:
         """Leave nothing behind, whatever the test found."""
