@@ -12,6 +12,7 @@ import pytest
 
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.extras import require_thermal_extra
 from pytest_thermal.plugin.judged_run import ThermalRun
 from pytest_thermal.plugin.keys import THERMAL
 
@@ -193,6 +194,7 @@ def archive(config: pytest.Config) -> Path:
 
 
 def _make(config: pytest.Config) -> ThermalSession:
+    require_thermal_extra()
     given = options.value(config, "replay")
     if given is None:
         from pytest_thermal.plugin.live_session import LiveSession
