@@ -13,7 +13,8 @@ from pytest_thermal.analysis.rebound import Rebound, find_rebound
 from pytest_thermal.analysis.settled import Settled, judge_baseline_settled, judge_settled
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.time_constants import TimeConstants, fit_time_constants
-from pytest_thermal.model.series import Figure, Phase, PhaseName, Series
+from pytest_thermal.model.phases import PhaseName
+from pytest_thermal.model.series import Figure, Phase, Series
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from pytest_thermal.model.told_error import ToldError
 
-class ExperimentBrokenError(Exception):
-    """The bench could not be brought into the wanted state; nothing that needs it can be judged.
 
-    ``str()`` is the whole message: what was seen, ``likely:`` and ``try:``.
-    """
+class ExperimentBrokenError(ToldError):
+    """The bench could not be brought into the wanted state; nothing that needs it can be judged."""
 
     def __init__(self, seen: str, *, likely: str = "", remedy: str = "", phase: str = "") -> None:
-        lines = [f"{phase}: {seen}" if phase else seen]
-        if likely:
-            lines.append(f"likely: {likely}")
-        if remedy:
-            lines.append(f"try: {remedy}")
-        super().__init__("\n".join(lines))
-        self.seen = seen
-        self.likely = likely
-        self.remedy = remedy
+        super().__init__(seen, likely=likely, remedy=remedy, lead=phase)
         self.phase = phase
 
 

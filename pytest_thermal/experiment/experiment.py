@@ -18,6 +18,7 @@ from pytest_thermal.experiment.plan import Plan
 from pytest_thermal.experiment.progress import Notice, Progress
 from pytest_thermal.experiment.watcher import Watcher
 from pytest_thermal.load import LoadError, Loads, Work
+from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.recording import (
     Offer,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pytest_thermal.model import Sensor
     from pytest_thermal.sensors import SourceSpec
 
-LOADED_PHASES = ("ramp", "steady", "limit")
 _LOOK_SECONDS = 0.2
 _READY_SECONDS = 90.0
 _NOTED_SECONDS, _NOTED_LOOK_SECONDS = 5.0, 0.02

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_thermal.bench import Bench
+from pytest_thermal.model.phases import PHASES
 
-PHASE_ORDER = ("baseline", "ramp", "steady", "limit", "cooldown")
 BASELINE_SECONDS = 300.0
 """Long enough for a mean over its last minute, and to see that the bench is cold and idle."""
 COOLDOWN_SECONDS = 600.0
@@ -60,7 +60,7 @@ class Plan:
     @property
     def names(self) -> tuple[str, ...]:
         """The phases that are run, in order."""
-        return tuple(name for name in PHASE_ORDER if name in self.seconds)
+        return tuple(name for name in PHASES if name in self.seconds)
 
     @property
     def total_seconds(self) -> float:
@@ -105,7 +105,7 @@ def plan_for(bench: Bench, given: Mapping[str, tuple[float, str]], *, with_limit
     files = {"ramp": ("stress.warmup_seconds", stress.warmup_seconds)}
     files["steady"] = ("stress.duration_seconds", stress.duration_seconds)
     defaults = {"baseline": BASELINE_SECONDS, "limit": LIMIT_SECONDS, "cooldown": COOLDOWN_SECONDS}
-    for name in PHASE_ORDER:
+    for name in PHASES:
         if name == "limit" and not with_limit:
             continue
         setting, from_file = files.get(name, ("", 0.0))

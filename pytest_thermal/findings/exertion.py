@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_thermal.analysis import Answer, LoadProof, ThrottleKind, Throttling, kind_of, measure_throttling
 from pytest_thermal.findings.devices import throttle_reasons
-from pytest_thermal.findings.material import LOADED_PHASES, Material
+from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import (
     COLUMN,
     fault_words,
@@ -20,6 +20,7 @@ from pytest_thermal.findings.run_facts import loads_of
 from pytest_thermal.findings.telling import milliseconds
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.series import Figure, Series
 
 

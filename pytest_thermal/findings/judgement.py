@@ -11,6 +11,7 @@ from pytest_thermal.findings import comparison, exertion, heat, loop, throughput
 from pytest_thermal.findings.earlier import Earlier
 from pytest_thermal.findings.limits import Limits
 from pytest_thermal.findings.material import Material
+from pytest_thermal.findings.phase import CUT_SHORT
 from pytest_thermal.findings.run_events import critical_stops, lost_loads
 from pytest_thermal.findings.run_facts import planned_seconds, time_scale_of
 from pytest_thermal.findings.stretching import stretch
@@ -20,9 +21,6 @@ from pytest_thermal.findings.verdict import OpenError, Verdict, undecided
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.series import Figure
 from pytest_thermal.recording import Recording
-
-CUT_SHORT = 0.95
-"""A phase that lasted for less than this share of its plan was cut short."""
 
 
 class Judgement:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pytest_thermal.analysis import Answer
 from pytest_thermal.analysis.numerics import runs_of
-from pytest_thermal.findings.material import LOADED_PHASES, Material
+from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import (
     fault_words,
     need_belief,
@@ -18,6 +18,7 @@ from pytest_thermal.findings.needs import (
 from pytest_thermal.findings.telling import degrees, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.series import FloatArray, Series
 
 SLOW_READINGS = 3

@@ -44,7 +44,6 @@ from pytest_thermal.sensors.kinds import Kind, kind_of
 IDLE_POWER_SHARE = 0.25
 """Of the power in steady: a device whose utilisation nobody measures is idle below this. Own criterion: accelerators
 idle at a tenth to a fifth of their power."""
-LOADED_PHASES = ("ramp", "steady", "limit")
 COUNTED_TOKENS = 0.95
 """Share of the answers that must say how many tokens they hold before tokens are counted instead of answers."""
 

@@ -10,12 +10,12 @@ from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loa
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
+from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Event, Recording
 
 CHECK = "phase"
-UNDER_LOAD = ("ramp", "steady", "limit")
-LOADED_PHASES = ("steady", "limit")
+ANSWERED_PHASES = ("steady", "limit")
 """In the ramp the first answers may still be to come."""
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
@@ -97,13 +97,13 @@ def _judge(recording: Recording, name: str) -> Verdict:
             evidence=evidence,
         )
     missing = sorted((BY_MODE.get(_mode(recording), frozenset()) - _started(recording)) if _started(recording) else ())
-    if missing and name in UNDER_LOAD:
+    if missing and name in LOADED_PHASES:
         raise OpenError(
             f"{said}, but without the {' and '.join(missing)} load that was planned",
             likely="its tool is not installed, or there is nothing here that it could load",
             advice="the run's events.jsonl says why; another [stress] mode where it is not wanted",
         )
-    if not total and name in LOADED_PHASES and "inference" in (planned_loads(recording.facts) or ()):
+    if not total and name in ANSWERED_PHASES and "inference" in (planned_loads(recording.facts) or ()):
         raise OpenError(
             f"{said}, but not one inference request ended in it",
             likely="the load generator did not come up, or the gateway answers slower than the phase is long",
@@ -156,7 +156,7 @@ def _is_loss(event: Event) -> bool:
 
 
 def _reaches(event: Event, phase: Phase) -> bool:
-    if phase.name in UNDER_LOAD:
+    if phase.name in LOADED_PHASES:
         return event.time_seconds < phase.end_seconds
     return phase.start_seconds <= event.time_seconds < phase.end_seconds
 

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_thermal.model.told_error import ToldError
 
-class LoadError(Exception):
-    """A load that cannot be made: what was seen, what is likely behind it, what to try; ``str()`` is all of it."""
 
-    def __init__(self, seen: str, *, likely: str = "", remedy: str = "") -> None:
-        lines = [seen]
-        if likely:
-            lines.append(f"likely: {likely}")
-        if remedy:
-            lines.append(f"try: {remedy}")
-        super().__init__("\n".join(lines))
-        self.seen = seen
-        self.likely = likely
-        self.remedy = remedy
+class LoadError(ToldError):
+    """A load that cannot be made."""

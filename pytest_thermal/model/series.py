@@ -9,22 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.phases import PhaseName
 from pytest_thermal.model.readings import Sensor
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]
-
-PhaseName = Literal["baseline", "ramp", "steady", "limit", "cooldown"]
-
-PHASES: tuple[PhaseName, ...] = ("baseline", "ramp", "steady", "limit", "cooldown")
-"""The phases in the order in which a run goes through them; ``limit`` is optional."""
 
 
 def _frozen(values: ArrayLike) -> FloatArray:

@@ -31,12 +31,12 @@ class ReplaySession(ThermalSession):
     @property
     def phases(self) -> Sequence[str]:
         """Of its plan, else those that are there."""
-        from pytest_thermal.experiment.plan import PHASE_ORDER
+        from pytest_thermal.model.phases import PHASES
 
         plan = self._recording.facts.get("plan")
         planned = plan.get("seconds") if isinstance(plan, dict) else None
         if isinstance(planned, dict) and planned:
-            return [name for name in PHASE_ORDER if name in planned]
+            return [name for name in PHASES if name in planned]
         return [phase.name for phase in self.judgement().recording.phases] or ["baseline", "steady", "cooldown"]
 
     @property

@@ -9,20 +9,11 @@
 
 from __future__ import annotations
 
+from pytest_thermal.model.told_error import ToldError
 
-class RecordingError(Exception):
-    """What was seen, what is likely behind it, and what to try; ``str()`` is the whole message."""
 
-    def __init__(self, seen: str, *, likely: str = "", remedy: str = "") -> None:
-        lines = [seen]
-        if likely:
-            lines.append(f"likely: {likely}")
-        if remedy:
-            lines.append(f"try: {remedy}")
-        super().__init__("\n".join(lines))
-        self.seen = seen
-        self.likely = likely
-        self.remedy = remedy
+class RecordingError(ToldError):
+    """A recording that cannot be made or read."""
 
 
 class RunDirectoryError(RecordingError):

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pytest_thermal.model import Missing, Sensor, Unit
-from pytest_thermal.model.series import PHASES, FloatArray, Phase, Series
+from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.series import FloatArray, Phase, Series
 from pytest_thermal.recording.errors import RunDirectoryError
 from pytest_thermal.recording.layout import (
     EVENTS,

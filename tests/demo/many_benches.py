@@ -27,7 +27,8 @@ from pytest_thermal.analysis import (
 from pytest_thermal.demo.simulated import simulate
 from pytest_thermal.demo.thermal_faults import THERMAL_FAULTS
 from pytest_thermal.demo.thermal_model import Load
-from pytest_thermal.model.series import Phase, PhaseName, Series
+from pytest_thermal.model.phases import PhaseName
+from pytest_thermal.model.series import Phase, Series
 
 EPOCH = 1_800_000_000.0
 PERIOD = 5.0

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pytest_thermal.model import Sensor
-from pytest_thermal.model.series import PHASES, BoolArray, FloatArray, Phase, Series
+from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.series import BoolArray, FloatArray, Phase, Series
 from pytest_thermal.recording.foreign.notes import Notes
 from pytest_thermal.recording.foreign.times import Clock, made_steady
 from pytest_thermal.recording.foreign.values import Filled, Values, lose_failed_rows, read_values

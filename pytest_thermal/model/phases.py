@@ -1,0 +1,12 @@
+"""The phases of a thermal run. Imports nothing, so that a plan can be made where there is no numpy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+PhaseName = Literal["baseline", "ramp", "steady", "limit", "cooldown"]
+
+PHASES: tuple[PhaseName, ...] = ("baseline", "ramp", "steady", "limit", "cooldown")
+"""In the order in which a run goes through them; ``limit`` is optional."""
+LOADED_PHASES: tuple[str, ...] = ("ramp", "steady", "limit")
+"""Those in which the load is on."""
