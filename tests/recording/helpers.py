@@ -70,6 +70,6 @@ def alive(process_id: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
-def values(run: Path, name: str) -> Sequence[str]:
-    """The first sensor's cells."""
-    return [row.split(",")[1] for row in rows(run, name)]
+def answers(run: Path, name: str) -> Sequence[str]:
+    """The first sensor's cells, but for slots in which it gave none."""
+    return [cell for row in rows(run, name) if (cell := row.split(",")[1])]
