@@ -17,6 +17,8 @@ BIN            := $(VENV)/bin
 READY          := $(VENV)/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Set on many build machines, it would compile all of this project and its plugins at each of a thousand starts.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint real report bench clean
 .DEFAULT_GOAL := help
