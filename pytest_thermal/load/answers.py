@@ -45,7 +45,7 @@ class Target:
         return ANSWER_PATIENCE * self.read_seconds + self.connect_seconds
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Answer:
     """What became of one request. Times are seconds of the monotonic clock, durations count from its start."""
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from pytest_thermal.load.answers import Answer
+from pytest_thermal.load.books import Books
 from pytest_thermal.load.bursts import Bursts
 from pytest_thermal.load.engine import Engine
 from pytest_thermal.load.orders import InferenceOrders
@@ -43,15 +43,17 @@ class Lane:
 
 
 class Generator:
-    """Issues work items until it is told to end; every finished request goes to ``record``."""
+    """Issues work items until it is told to end; finished requests go to ``record``, a few at a time."""
 
-    def __init__(self, orders: InferenceOrders, *, ways: Sequence[Way], record: Callable[[RequestRow], None]) -> None:
+    def __init__(
+        self, orders: InferenceOrders, *, ways: Sequence[Way], record: Callable[[Sequence[RequestRow]], None]
+    ) -> None:
         self.tally = Tally()
         self.phase = ""
         self.concurrency = orders.concurrency
         self._orders = orders
         self._ways = tuple(ways)
-        self._record = record
+        self._books = Books(self.tally, clock=orders.clock, record=record)
         self._mixture = Mixture(orders.inference_ratio)
         self._backoff = Backoff()
         self._bursts = Bursts(orders.burner, orders.environ) if orders.burner else None
@@ -82,6 +84,7 @@ class Generator:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=END_SECONDS)
+        self._books.close()
         if self._bursts is not None:
             await self._bursts.close()
 
@@ -160,33 +163,11 @@ class Generator:
             answer = await lane.connection.send(body)
         finally:
             tally.in_flight -= 1
-        self._take(answer, phase, due_seconds)
+        self._books.enter(answer, phase=phase, due_seconds=due_seconds)
         lane.conversation.took(answer.text, ok=answer.ok)
         if lane.way.dialect.learn(answer.status, answer.detail):
             return 0.0
         return self._backoff.after(ok=answer.ok, slots=self.concurrency, retry_after_seconds=answer.retry_after_seconds)
-
-    def _take(self, answer: Answer, phase: str, due_seconds: float | None) -> None:
-        begin = answer.started_seconds if due_seconds is None else due_seconds
-        # In the open loop a request that could only leave late is slow for whoever waits for it.
-        late_seconds = answer.started_seconds - begin
-        if due_seconds is not None:
-            self.tally.left_late(late_seconds)
-        latency_seconds = answer.latency_seconds + late_seconds
-        ttft_seconds = None if answer.ttft_seconds is None else answer.ttft_seconds + late_seconds
-        self.tally.took(answer, latency_seconds=latency_seconds, ttft_seconds=ttft_seconds)
-        self._record(
-            RequestRow(
-                start_seconds=self._orders.clock.at(begin),
-                ttft_seconds=ttft_seconds,
-                latency_seconds=latency_seconds,
-                status=answer.status,
-                error=answer.error,
-                prompt_tokens=answer.prompt_tokens,
-                completion_tokens=answer.completion_tokens,
-                phase=phase,
-            )
-        )
 
     async def _burst(self, bursts: Bursts) -> float:
         """One compute burst, about as long as a request; returns how long to wait after it."""

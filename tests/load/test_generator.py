@@ -115,7 +115,7 @@ class Run:
     ) -> None:
         self.rows: list[RequestRow] = []
         ways = [Way(engine, model=f"model-{index}") for index, engine in enumerate(engines)]  # type: ignore[arg-type]
-        self.generator = Generator(told, ways=ways, record=self.rows.append)
+        self.generator = Generator(told, ways=ways, record=self.rows.extend)
         self.generator.phase = "ramp"
         self.generator._bursts = bursts  # type: ignore[assignment]
         asyncio.run(self._run(until))
