@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import httpx
 from pydantic import SecretStr
 
+from pytest_thermal.transport import fast
 from pytest_thermal.transport.auth import KeyAuth
 from pytest_thermal.transport.deadline import DeadlineTransport
 from pytest_thermal.transport.retry import AsyncRetryingTransport, RetryingTransport, RetryRule
@@ -61,10 +63,7 @@ def async_client(
     belongs to when the client is used without `async with`.
     """
     route = route_to(base_url, environ)
-    connection = _connection(route, environ)
-    if not keep_alive:
-        connection["limits"] = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(**connection)
+    transport = _async_transport(route, environ, keep_alive=keep_alive)
     if retry is not None:
         transport = AsyncRetryingTransport(transport, retry)
     return httpx.AsyncClient(
@@ -72,6 +71,38 @@ def async_client(
         mounts=_mounts(route),
         **_settings(base_url, key, connect_seconds, read_seconds, headers),
     )
+
+
+def _async_transport(route: Route, environ: Mapping[str, str], *, keep_alive: bool) -> httpx.AsyncBaseTransport:
+    connection = _connection(route, environ)
+    if not keep_alive:
+        connection["limits"] = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    stock = httpx.AsyncHTTPTransport(**connection)
+    if fast.missing() or fast.cannot_take(route):
+        return stock
+    from pytest_thermal.transport.fast.httpx_transport import FastTransport  # noqa: PLC0415 - an extra
+
+    return _ByLibrary(FastTransport(environ, keep_alive=keep_alive), stock)
+
+
+class _ByLibrary(httpx.AsyncBaseTransport):
+    """The load's own connections where asyncio runs the test; stock httpx, which knows trio, where it does not."""
+
+    def __init__(self, ours: httpx.AsyncBaseTransport, stock: httpx.AsyncBaseTransport) -> None:
+        self._ours = ours
+        self._stock = stock
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._here().handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._here().aclose()
+
+    def _here(self) -> httpx.AsyncBaseTransport:
+        try:
+            return self._stock if asyncio.current_task() is None else self._ours
+        except RuntimeError:
+            return self._stock
 
 
 class _NoTls(httpx.BaseTransport, httpx.AsyncBaseTransport):

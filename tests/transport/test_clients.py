@@ -12,7 +12,8 @@ import pytest
 import respx
 from pydantic import SecretStr
 
-from pytest_thermal.transport import Fault, KeyAuth, RetryRule, async_client, client, exchange, unsendable
+from pytest_thermal.transport import Fault, KeyAuth, RetryRule, async_client, client, exchange, fast, unsendable
+from pytest_thermal.transport.clients import _ByLibrary
 from tests.transport.conftest import KEY
 from tests.transport.wire import Peer, Wire, always, answer, proxy
 
@@ -69,16 +70,42 @@ def test_a_netrc_and_the_environment_of_the_process_are_not_used(
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_the_async_client_sends_the_same(wire: MakeWire) -> None:
-    server = wire(always(answer({"data": []})))
+@pytest.mark.parametrize("without_httptools", [False, True])
+def test_the_async_client_sends_the_same_and_retries(
+    wire: MakeWire, monkeypatch: pytest.MonkeyPatch, without_httptools: bool
+) -> None:
+    if without_httptools:
+        monkeypatch.setattr(fast, "missing", lambda: "httptools is not installed")
+    said = iter([answer({}, status="429 Too Many Requests"), answer({"data": []})])
+
+    def script(peer: Peer) -> None:
+        while peer.request() is not None:
+            peer.send(next(said))
+
+    server = wire(script)
+    settings = {**SETTINGS, "base_url": server.url, "retry": RetryRule(max_attempts=3, backoff_seconds=0.0)}
 
     async def ask() -> Any:
-        async with async_client(**{**SETTINGS, "base_url": server.url}) as made:
+        async with async_client(**settings) as made:
             return (await made.get("/models")).json()
 
     assert asyncio.run(ask()) == {"data": []}
-    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
-    assert server.asked[0].target == "/v1/models"
+    assert {(asked.headers["authorization"], asked.target) for asked in server.asked} == {
+        (f"Bearer {KEY}", "/v1/models")
+    }
+    assert len(server.asked) == 2
+
+
+def test_the_async_client_has_the_loads_connections_where_asyncio_runs_and_stock_ones_elsewhere() -> None:
+    """As under trio, which httpx knows and they do not."""
+    both = _ByLibrary(
+        *(httpx.MockTransport(lambda _, name=name: httpx.Response(200, text=name)) for name in ("ours", "stock"))
+    )
+    request = httpx.Request("GET", "http://gateway.test/v1/models")
+    assert asyncio.run(both.handle_async_request(request)).text == "ours"
+    with pytest.raises(StopIteration) as ended:
+        both.handle_async_request(request).send(None)
+    assert ended.value.value.text == "stock"
 
 
 # --- the key goes to its own origin only ---------------------------------------------------------------------

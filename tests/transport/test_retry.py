@@ -13,7 +13,7 @@ import pytest
 import respx
 from pydantic import SecretStr
 
-from pytest_thermal.transport import RetryRule, async_client, client, retry_after_seconds
+from pytest_thermal.transport import RetryRule, client, retry_after_seconds
 from pytest_thermal.transport.retry import AsyncRetryingTransport, RetryingTransport
 
 URL = "http://gateway.test/v1/models"
@@ -272,19 +272,6 @@ def test_the_client_retries_with_its_key() -> None:
     assert answer.json() == {"data": []}
     assert answer.extensions["attempts"] == 3
     assert {call.request.headers["authorization"] for call in route.calls} == {"Bearer sk-test-0123456789"}
-
-
-@respx.mock
-def test_the_async_client_retries_with_its_key() -> None:
-    route = respx.get(URL).mock(side_effect=[httpx.Response(429), httpx.Response(GOOD)])
-
-    async def ask() -> httpx.Response:
-        async with async_client(**SETTINGS) as made:
-            return await made.get("/models")
-
-    assert asyncio.run(ask()).status_code == GOOD
-    assert {call.request.headers["authorization"] for call in route.calls} == {"Bearer sk-test-0123456789"}
-    assert route.call_count == 2
 
 
 @respx.mock
