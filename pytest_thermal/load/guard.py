@@ -31,6 +31,8 @@ GRACE_SECONDS = 0.3
 SWEEP_SECONDS = 1.0
 """How long it is tried to kill what does not die: a process in an uninterruptible call dies when that returns."""
 TICK_SECONDS = 0.1
+SUSPENDED_SECONDS = 2.0
+"""A parent that stands still for so long (Ctrl-Z) watches nothing, and nobody knows whether it will ever go on."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -101,6 +103,7 @@ class _Guard:
         self._parent = parent
         self._deadline = time.monotonic() + limit_seconds
         self._pending = b""
+        self._suspended_at: float | None = None
         os.set_blocking(orders, False)
 
     def run(self) -> int:
@@ -140,7 +143,21 @@ class _Guard:
         self._hand_on()
         if os.getppid() != self._parent:
             return "parent"
+        if self._is_suspended():
+            return "suspended"
         return "limit" if time.monotonic() >= self._deadline else ""
+
+    def _is_suspended(self) -> bool:
+        try:
+            state = Path(f"/proc/{self._parent}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        except OSError:
+            return False
+        if not state.startswith(" T"):  # " t" is held by a debugger, whose user sits there
+            self._suspended_at = None
+            return False
+        now = time.monotonic()
+        self._suspended_at = self._suspended_at or now
+        return now - self._suspended_at >= SUSPENDED_SECONDS
 
     def _hand_on(self) -> None:
         while self._pending and self._orders is not None:

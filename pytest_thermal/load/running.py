@@ -307,6 +307,8 @@ class RunningLoad:
             return f"its time limit of {self.work.limit_seconds:g} s was reached{left}", True
         if why.startswith("SIG"):
             return f"its guard got {why}{left}", False
+        if why == "suspended":
+            return f"the process that started it was suspended, as by Ctrl-Z{left}", False
         if why or not told.get("own_end") or code is None:
             return f"its guard was ended from outside{left}", False
         seconds = self.work.limit_seconds

@@ -37,8 +37,9 @@ def guards(mark: str) -> list[int]:
         (signal.SIGTERM, False),
         (signal.SIGHUP, False),
         (signal.SIGINT, True),
+        (signal.SIGSTOP, True),
     ],
-    ids=["kill", "terminate", "hang up", "Ctrl-C"],
+    ids=["kill", "terminate", "hang up", "Ctrl-C", "Ctrl-Z"],
 )
 def test_nothing_is_left_when_the_parent_ends(number: signal.Signals, group: bool, mark: str) -> None:
     with subprocess.Popen(
