@@ -61,6 +61,7 @@ CELLS = (
     Cell(name="at once", parallel=64, stream=False, whole_seconds=0.0),
     Cell(name="stream", parallel=64, stream=True, whole_seconds=0.0, without=("wrk",)),
     Cell(name="stream 256", parallel=256, stream=True, whole_seconds=0.0, without=("wrk", "httpx", "requests")),
+    Cell(name="stream 1024", parallel=1024, stream=True, whole_seconds=0.0, without=("wrk", "httpx", "requests")),
     Cell(name="100 ms", parallel=256, stream=False, whole_seconds=0.1),
     Cell(name="held", parallel=1024, stream=False, whole_seconds=0.1, without=("httpx", "requests")),
 )
