@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_thermal.model.series import FloatArray
-from pytest_thermal.recording.decimals import parse_decimals
+from pytest_thermal.recording.decimals import cells_of
 
-_NEW_HEADER = re.compile(rb"^time,", re.MULTILINE)
+_NEW_HEADER = b"\ntime,"
 _SHOWN = 3
 _LATEST_SECONDS = 1e11  # the year 5138: anything beyond is no unix time in seconds
 
@@ -63,50 +62,62 @@ def parse_table(content: bytes) -> Table:
     if not content.startswith(b"time,"):
         first = content[: content.find(b"\n")][:60].decode("utf-8", "replace")
         raise DamagedError(f"line 1: {first!r} is no header; it should begin with 'time,'")
-    blocks = [_block(part, line, remarks) for part, line in _parts(content)]
+    blocks = [_block(content, *part, remarks) for part in _parts(content)]
     return Table(blocks=tuple(blocks), remarks=tuple(remarks))
 
 
-def _parts(content: bytes) -> Iterator[tuple[bytes, int]]:
-    """Each header with the rows below it, and the header's line number."""
-    starts = [match.start() for match in _NEW_HEADER.finditer(content)]
-    for start, end in zip(starts, [*starts[1:], len(content)], strict=True):
-        yield content[start:end], content.count(b"\n", 0, start) + 1
+def _parts(content: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where each header with the rows below it begins and ends, and the header's line number."""
+    start, line = 0, 1
+    while start < len(content):
+        end = content.find(_NEW_HEADER, start) + 1 or len(content)
+        yield start, end, line
+        line += content.count(b"\n", start, end)
+        start = end
 
 
-def _block(content: bytes, first_line: int, remarks: list[str]) -> Block:
-    header, _, body = content.partition(b"\n")
-    columns = next(csv.reader([header.decode("utf-8", "replace").rstrip("\r")]))
-    table, lines = _rows(body, len(columns))
+def _block(content: bytes, start: int, end: int, first_line: int, remarks: list[str]) -> Block:
+    body = content.find(b"\n", start) + 1
+    columns = next(csv.reader([content[start : body - 1].decode("utf-8", "replace").rstrip("\r")]))
+    total = content.count(b"\n", body, end)
+    table, lines = _rows(content[body:end], total, len(columns))
     usable = np.isfinite(table[:, 0]) & (table[:, 0] >= 0) & (table[:, 0] < _LATEST_SECONDS)
-    total = body.count(b"\n")
     if np.count_nonzero(usable) < total:
         bad = np.setdiff1d(np.arange(total), lines[usable])
         if bad.size > max(10, total // 10):
             raise DamagedError(f"{bad.size} of {total} rows are no rows, the first in line {first_line + 1 + bad[0]}")
         shown = ", ".join(str(first_line + 1 + line) for line in bad[:_SHOWN]) + (" …" if bad.size > _SHOWN else "")
         remarks.append(f"line {shown}: not a whole row, left out ({bad.size} in all)")
-        table = table[usable]
+        table = np.asfortranarray(table[usable])
     return Block(
         columns=tuple(columns[1:]),
-        time_seconds=np.ascontiguousarray(table[:, 0]),
-        values=np.asfortranarray(table[:, 1:]),
+        time_seconds=table[:, 0],
+        values=table[:, 1:],
     )
 
 
-def _rows(body: bytes, columns: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Lines with as many cells as the header, all of them numbers or empty, as a table; and which lines these are."""
-    signs = np.frombuffer(body, dtype=np.uint8)
-    ends = np.flatnonzero(signs == ord("\n"))
-    commas = np.searchsorted(np.flatnonzero(signs == ord(",")), ends)
-    lines = np.flatnonzero(np.diff(commas, prepend=0) + 1 == columns)
-    if lines.size < ends.size:
-        starts = np.concatenate(([0], ends[:-1] + 1))
-        body = b"".join(body[starts[line] : ends[line] + 1] for line in lines)
-    numbers, wrong = parse_decimals(body)
-    table: FloatArray = numbers.reshape(-1, columns)
-    if wrong:
-        rows = np.ones(len(table), dtype=np.bool_)
-        rows[np.array(wrong) // columns] = False
-        table, lines = table[rows], lines[rows]
-    return table, lines
+def _rows(body: bytes, total: int, columns: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Lines with as many cells as the header, all of them numbers or empty, as a table; and which lines these are.
+
+    The table is column by column in memory.
+    """
+    table: FloatArray = np.empty((total, columns), order="F")
+    lines = np.empty(total, dtype=np.intp)
+    row = line = 0
+    for cells in cells_of(body):
+        fitting = np.flatnonzero(cells.per_line == columns)
+        if fitting.size == cells.line_ends.size:
+            numbers, wrong = cells.numbers(slice(None))
+        else:
+            first = cells.line_ends[fitting] - columns
+            numbers, wrong = cells.numbers((first[:, None] + np.arange(columns)).ravel())
+        found: FloatArray = numbers.reshape(-1, columns)
+        if wrong:
+            good = np.ones(fitting.size, dtype=np.bool_)
+            good[np.array(wrong) // columns] = False
+            found, fitting = found[good], fitting[good]
+        table[row : row + fitting.size] = found
+        lines[row : row + fitting.size] = fitting + line
+        row += fitting.size
+        line += cells.line_ends.size
+    return table[:row], lines[:row]
