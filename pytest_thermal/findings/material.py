@@ -174,7 +174,7 @@ class Material:
         if requests is None:
             return np.empty(0), np.empty(0)
         done = requests.start_seconds + np.nan_to_num(requests.latency_seconds)
-        good = (requests.status == 200) & np.array([not error for error in requests.error], dtype=np.bool_)
+        good = (requests.status == 200) & ~requests.error.where(bool)
         return done[good], requests.completion_tokens[good]
 
     # ---------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from pytest_thermal.findings.run_events import CRITICAL, LOAD, LOST
 from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loads, planned_seconds, time_scale_of
 from pytest_thermal.findings.telling import span
@@ -120,18 +122,15 @@ def _requests(recording: Recording, name: str) -> dict[str, Any]:
     requests = recording.requests
     if requests is None:
         return {}
-    counts: dict[str, int] = {}
-    total = 0
-    for phase, error in zip(requests.phase, requests.error, strict=True):
-        if phase == name and not error.startswith("cancelled"):
-            total += 1
-            if error:
-                counts[error] = counts.get(error, 0) + 1
+    of_phase = requests.phase.where(lambda phase: phase == name)
+    of_phase &= ~requests.error.where(lambda error: error.startswith("cancelled"))
+    total = int(np.count_nonzero(of_phase))
+    counts = requests.error.counts(of_phase & requests.error.where(bool))
     if not total:
         return {}
     found: dict[str, Any] = {"requests": total, "failed_requests": sum(counts.values())}
     if counts:
-        found["most_frequent_error"] = max(counts, key=lambda error: counts[error])
+        found["most_frequent_error"] = next(iter(counts))
     return found
 
 

@@ -204,16 +204,19 @@ def _part(requests: Requests, phase: Phase, time_scale: float) -> Part:
     ended = requests.start_seconds + np.nan_to_num(requests.latency_seconds)
     inside = (ended >= phase.start_seconds) & (ended < phase.end_seconds)
     # What the end of the load cut off did not fail.
-    inside &= np.array([not error.startswith(CANCELLED) for error in requests.error], dtype=np.bool_)
-    bad = inside & ((requests.status != 200) | np.array([bool(error) for error in requests.error], dtype=np.bool_))
+    inside &= ~requests.error.where(lambda error: error.startswith(CANCELLED))
+    told = requests.error.where(bool)
+    bad = inside & ((requests.status != 200) | told)
     good = requests.latency_seconds[inside & ~bad]
-    errors = [requests.error[i] or f"status {requests.status[i]}" for i in np.flatnonzero(bad).tolist()]
+    errors = requests.error.counts(bad & told)
+    for status, count in zip(*np.unique(requests.status[bad & ~told], return_counts=True), strict=True):
+        errors[f"status {status}"] = errors.get(f"status {status}", 0) + int(count)
     return Part(
         count=int(np.count_nonzero(inside)),
-        failed=len(errors),
+        failed=int(np.count_nonzero(bad)),
         refused=int(np.count_nonzero(np.isin(requests.status, (429, 503)) & bad)),
         latency_seconds=float(np.nanmedian(good)) / time_scale if np.isfinite(good).any() else float("nan"),
-        error=max(set(errors), key=errors.count) if errors else "",
+        error=max(errors, key=lambda error: errors[error]) if errors else "",
     )
 
 

@@ -62,10 +62,11 @@ def lines_of(session: ThermalSession) -> list[str]:
     if tools:
         lines.append(f"load: {', '.join(tools)}")
     if recording.requests is not None and len(recording.requests):
-        failed = [error for error in recording.requests.error if error]
-        cut = sum(1 for error in failed if error.startswith("cancelled"))
+        error = recording.requests.error
+        failed = int(error.where(bool).sum())
+        cut = int(error.where(lambda text: text.startswith("cancelled")).sum())
         ended = f"; {cut:,} more were under way when the load was taken off" if cut else ""
-        lines.append(f"requests: {len(recording.requests) - cut:,}, {len(failed) - cut:,} of them failed{ended}")
+        lines.append(f"requests: {len(recording.requests) - cut:,}, {failed - cut:,} of them failed{ended}")
     sampling = sampling_line(recording)
     if sampling:
         lines.append(sampling)

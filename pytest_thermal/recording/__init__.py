@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_thermal.recording.errors import ForeignLogError, RecorderError, RecordingError, RunDirectoryError
     from pytest_thermal.recording.follower import Follower, Tick
     from pytest_thermal.recording.foreign import read_foreign_log
+    from pytest_thermal.recording.labels import Labels
     from pytest_thermal.recording.opening import open_recording
     from pytest_thermal.recording.recording import Event, MissingStretch, Recording, Requests, Timing
     from pytest_thermal.recording.run_directory import (
@@ -35,6 +36,7 @@ _HOMES = {
     "errors": ("ForeignLogError", "RecorderError", "RecordingError", "RunDirectoryError"),
     "follower": ("Follower", "Tick"),
     "foreign": ("read_foreign_log",),
+    "labels": ("Labels",),
     "opening": ("open_recording",),
     "recording": ("Event", "MissingStretch", "Recording", "Requests", "Timing"),
     "run_directory": (
@@ -58,6 +60,7 @@ __all__ = [
     "Event",
     "Follower",
     "ForeignLogError",
+    "Labels",
     "MissingStretch",
     "Offer",
     "RecorderError",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pytest_thermal.model import Missing
 from pytest_thermal.model.series import FloatArray, Phase, Series
+from pytest_thermal.recording.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +65,12 @@ class Requests:
     """NaN where it is not known."""
     status: NDArray[np.int64]
     """The HTTP status; 0 where there was no answer."""
-    error: tuple[str, ...]
+    error: Labels
+    """Empty where there was none."""
     prompt_tokens: FloatArray
     completion_tokens: FloatArray
     """NaN where the answer did not say."""
-    phase: tuple[str, ...]
+    phase: Labels
 
     def __len__(self) -> int:
         return int(self.start_seconds.size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -28,6 +27,7 @@ from pytest_thermal.recording.layout import (
     sha256,
 )
 from pytest_thermal.recording.recording import Event, MissingStretch, Recording, Requests, Timing
+from pytest_thermal.recording.request_table import parse_requests
 from pytest_thermal.recording.run_directory import is_recording
 from pytest_thermal.recording.sample_table import Block, DamagedError, parse_table
 from pytest_thermal.recording.words import sensor_from_json
@@ -273,44 +273,9 @@ def _summary(path: Path, notes: list[str]) -> dict[str, Any] | None:
 def _requests(path: Path, notes: list[str]) -> Requests | None:
     if not (path / REQUESTS).exists():
         return None
-    text = (path / REQUESTS).read_bytes()
-    lines = text[: text.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
-    rows: list[dict[str, str]] = []
-    bad = []
-    reader = csv.reader(lines)
-    header = next(reader, [])
-    for cells in reader:
-        row = dict(zip(header, cells, strict=False))
-        if len(cells) == len(header) and all(_is_number(row.get(name, "")) for name in _REQUEST_NUMBERS):
-            rows.append(row)
-        elif cells:
-            bad.append(reader.line_num)
-    if bad:
-        notes.append(f"{REQUESTS}: line {bad[0]}: not a whole row, left out ({len(bad)} in all)")
-
-    def numbers(name: str) -> FloatArray:
-        return np.array([float(row.get(name) or math.nan) for row in rows], dtype=np.float64)
-
-    return Requests(
-        start_seconds=numbers("start"),
-        ttft_seconds=numbers("ttft"),
-        latency_seconds=numbers("latency"),
-        status=np.nan_to_num(numbers("status"), nan=0.0).astype(np.int64),
-        error=tuple(row.get("error", "") for row in rows),
-        prompt_tokens=numbers("prompt_tokens"),
-        completion_tokens=numbers("completion_tokens"),
-        phase=tuple(row.get("phase", "") for row in rows),
-    )
-
-
-_REQUEST_NUMBERS = ("start", "ttft", "latency", "status", "prompt_tokens", "completion_tokens")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return not text or math.isfinite(float(text))
-    except ValueError:
-        return False
+    requests, remarks = parse_requests((path / REQUESTS).read_bytes())
+    notes += [f"{REQUESTS}: {remark}" for remark in remarks]
+    return requests
 
 
 def _changed(path: Path, facts: Mapping[str, Any]) -> Iterator[str]:

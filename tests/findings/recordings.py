@@ -14,7 +14,7 @@ from pytest_thermal.bench import Monitor
 from pytest_thermal.findings import Judgement, Limits, limits_for
 from pytest_thermal.model import Sensor, Unit
 from pytest_thermal.model.series import Phase, Series
-from pytest_thermal.recording import Recording, Requests
+from pytest_thermal.recording import Labels, Recording, Requests
 from tests.analysis.signals import (
     EPOCH,
     HEALTHY,
@@ -119,10 +119,10 @@ def requests(starts: Floats, latency: Floats, status: Sequence[int] = (), error:
         ttft_seconds=latency / 4,
         latency_seconds=latency,
         status=np.array(status if len(status) else [200] * count, dtype=np.int64),
-        error=tuple(error) if len(error) else ("",) * count,
+        error=Labels.of(error if len(error) else [""] * count),
         prompt_tokens=np.full(count, 50.0),
         completion_tokens=np.full(count, 128.0),
-        phase=("steady",) * count,
+        phase=Labels.of(["steady"] * count),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_thermal.findings import stretch
 from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.recording import Event, Recording
+from pytest_thermal.recording import Event, Labels, Recording
 from tests.findings.recordings import FACTS, PLAN, healthy, without_phase
 
 STEADY = PLAN.phases["steady"]
@@ -28,7 +28,7 @@ def phased(run: Recording) -> Recording:
     """Requests as the load writes them: each with the phase that it began in."""
     rows = run.requests
     assert rows is not None
-    names = tuple("ramp" if start < STEADY.start_seconds else "steady" for start in rows.start_seconds)
+    names = Labels.of("ramp" if start < STEADY.start_seconds else "steady" for start in rows.start_seconds)
     return replace(run, requests=replace(rows, phase=names))
 
 
@@ -69,7 +69,7 @@ def failing(share: float) -> Recording:
     rows = run.requests
     assert rows is not None
     bad = np.arange(len(rows)) < share * len(rows)
-    return replace(run, requests=replace(rows, error=tuple("status 503" if one else "" for one in bad)))
+    return replace(run, requests=replace(rows, error=Labels.of("status 503" if one else "" for one in bad)))
 
 
 def test_a_load_of_errors_is_none() -> None:
@@ -121,7 +121,7 @@ def test_evidence_that_was_changed_leaves_every_phase_open() -> None:
 def test_a_steady_phase_without_an_answer_was_no_load() -> None:
     run = phased(healthy())
     assert run.requests is not None
-    ramp = replace(run, requests=replace(run.requests, phase=tuple("ramp" for _ in run.requests.phase)))
+    ramp = replace(run, requests=replace(run.requests, phase=Labels.of("ramp" for _ in run.requests.phase)))
     for silent in (ramp, replace(run, requests=None)):
         found = steady(replace(silent, facts={**silent.facts, "load": {"mode": "mixed"}}))
         assert found.outcome is Outcome.INCONCLUSIVE

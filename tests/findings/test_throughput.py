@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_thermal.findings import stretch
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.recording import Event, Recording, Requests
+from pytest_thermal.recording import Event, Labels, Recording, Requests
 from tests.analysis.signals import Floats, Plan
 from tests.findings.recordings import (
     GPU,
@@ -93,7 +93,7 @@ def test_it_fell_because_the_gateway_refuses() -> None:
     refused = (rows.start_seconds > LATER) & (np.arange(len(rows)) % 2 == 0)
     status = np.where(refused, 429, 200)
     error = ["status 429: too many requests" if bad else "" for bad in refused]
-    one = found(with_requests(replace(rows, status=status, error=tuple(error))))
+    one = found(with_requests(replace(rows, status=status, error=Labels.of(error))))
     assert one.outcome is FAILED
     assert (
         "likely: the access layer refuses: 0 % of the requests failed at first, 50 % at the end "
@@ -107,7 +107,7 @@ def test_it_fell_with_errors_of_another_kind() -> None:
     assert rows is not None
     bad = (rows.start_seconds > LATER) & (np.arange(len(rows)) % 2 == 0)
     error = tuple("no answer within 120 s" if one else "" for one in bad)
-    one = found(with_requests(replace(rows, status=np.where(bad, 0, 200), error=error)))
+    one = found(with_requests(replace(rows, status=np.where(bad, 0, 200), error=Labels.of(error))))
     assert "likely: the access layer: 0 % of the requests failed at first, 50 % at the end (no answer" in one.message
 
 
@@ -140,7 +140,7 @@ def test_it_fell_and_nothing_that_is_measured_says_why() -> None:
 def test_nothing_but_errors() -> None:
     rows = healthy().requests
     assert rows is not None
-    failing = replace(rows, status=np.full(len(rows), 401), error=("status 401",) * len(rows))
+    failing = replace(rows, status=np.full(len(rows), 401), error=Labels.of(["status 401"] * len(rows)))
     one = found(with_requests(failing))
     assert one.outcome is FAILED
     assert one.message.splitlines()[0].endswith("requests in steady failed: status 401")
@@ -152,7 +152,7 @@ def test_what_the_end_of_the_load_cut_off_did_not_fail() -> None:
     assert rows is not None
     cut = rows.start_seconds > PLAN.load_off - 10
     error = tuple("cancelled: the load was taken off" if one else "" for one in cut)
-    one = found(with_requests(replace(rows, status=np.where(cut, 0, 200), error=error)))
+    one = found(with_requests(replace(rows, status=np.where(cut, 0, 200), error=Labels.of(error))))
     assert one.outcome is PASSED
     assert one.evidence["failed"] == 0
 

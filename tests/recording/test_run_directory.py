@@ -101,11 +101,11 @@ def test_requests_are_whole_lines_of_the_designed_columns(tmp_path: Path) -> Non
     assert len(lines) == 3
     read = read_run(run).requests
     assert read is not None
-    assert read.error == ("", 'timed out, "read"')
+    assert list(read.error) == ["", 'timed out, "read"']
     assert read.status.tolist() == [200, 0]
     assert read.latency_seconds.tolist() == [0.67, 30.0]
     assert str(read.ttft_seconds.tolist()) == "[0.05, nan]"
-    assert read.phase == ("steady", "steady")
+    assert list(read.phase) == ["steady", "steady"]
 
 
 def test_a_summary_is_sealed_with_the_rest(tmp_path: Path) -> None:

@@ -195,6 +195,48 @@ def test_why_a_cell_is_empty_holds_until_the_next_word(tmp_path: Path) -> None:
     )
 
 
+def test_requests_are_read_line_by_line_whatever_their_errors_hold(tmp_path: Path) -> None:
+    header = "start,ttft,latency,status,error,prompt_tokens,completion_tokens,phase"
+    rows = [
+        "1800000000.123456,0.1,0.25,200,,3,4,ramp",
+        '1800000001.5,,30.0,,"timed out, ""read""",,,steady',
+        "",
+        "1800000002,0.1,nan,200,,3,4,steady",
+        "1800000003,0.1,0.2,200,,3,x,steady",
+        "1800000004,,0.2,503,status 503,,,steady\r",
+        "1800000005,,0.2,503,status 504,,,steady",
+        '1800000006,,0.2,503,"an open quote,,,steady',
+        "1800000007,1e-3,0.2,200,,3,4,cooldown",
+    ]
+    recording = read_run(write(tmp_path, {"requests.csv": csv(*rows, header=header)}), verify=False)
+    requests = recording.requests
+    assert requests is not None
+    starts = [1800000000.123456, 1800000001.5, 1800000004, 1800000005, 1800000007]
+    assert requests.start_seconds.tolist() == starts
+    assert np.array_equal(requests.ttft_seconds, [0.1, np.nan, np.nan, np.nan, 0.001], equal_nan=True)
+    assert requests.status.tolist() == [200, 0, 503, 503, 200]
+    assert list(requests.error) == ["", 'timed out, "read"', "status 503", "status 504", ""]
+    assert list(requests.phase) == ["ramp", "steady", "steady", "steady", "cooldown"]
+    assert recording.notes == ("requests.csv: line 5: not a whole row, left out (3 in all)",)
+
+
+def test_requests_of_many_chunks_are_those_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = "start,error,latency,status,phase"
+    rows = [
+        f"{number}.5,{'e' * (number % 13 == 0)},0.5,200,{'ramp' if number < 70 else 'steady'}" for number in range(200)
+    ]
+    rows[150] = '150.5,"a, b",0.5,0,steady'
+    run = write(tmp_path, {"requests.csv": csv(*rows, header=header)})
+    monkeypatch.setattr("pytest_thermal.recording.decimals._CHUNK_BYTES", 64)
+    requests = read_run(run, verify=False).requests
+    assert requests is not None
+    assert requests.start_seconds.tolist() == [number + 0.5 for number in range(200)]
+    assert list(requests.error) == ["a, b" if n == 150 else "e" if n % 13 == 0 else "" for n in range(200)]
+    assert list(requests.phase) == ["ramp"] * 70 + ["steady"] * 130
+    assert np.isnan(requests.ttft_seconds).all()
+    assert requests.phase.counts(requests.error.where(bool)) == {"steady": 11, "ramp": 6}
+
+
 def test_a_torn_request_is_left_out(tmp_path: Path) -> None:
     header = "start,ttft,latency,status,error,prompt_tokens,completion_tokens,phase"
     text = f"{header}\n1,0.1,0.2,200,,3,4,steady\n2,0.1\n3,0"
