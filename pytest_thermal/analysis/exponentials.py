@@ -21,6 +21,10 @@ CLEARLY = 3.0
 """Where the best single exponential leaves so many times the squares of two, no test is needed."""
 
 MOST_STEPS = 30
+STRAIGHT = 100.0
+"""Times the length of the curve: a constant above that is a straight line, and how long it is nobody can tell."""
+MOST_LOG_SPREAD = 20.0
+"""Between two constants' logarithms: beyond that the search has left all reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,26 +140,40 @@ class _State:
     squares: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """What stays while constants are tried."""
+
+    points: CurvePoints
+    root: FloatArray
+    """Of the weights."""
+    target: FloatArray
+
+
 def _refine(points: CurvePoints, logs: FloatArray) -> ExponentialFit | None:
     root = _root(points)
     modes = logs.size
     freedom = points.seconds.size - 1 - 2 * modes
     if freedom < 3:
         return None
-    state = _solve(points, root, logs)
+    problem = _Problem(points=points, root=root, target=(points.values - points.values[-1]) * root)
+    state = _solve(problem, logs)
+    beyond = math.log(STRAIGHT * float(points.seconds[-1]))
     damping = 1e-3
     for _ in range(MOST_STEPS):
         normal = np.einsum("ti,tj->ij", state.jacobian, state.jacobian)
         slope = np.einsum("ti,t->i", state.jacobian, state.residuals)
-        step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), slope)[1 + modes :]
+        diagonal = np.einsum("ii->i", normal)  # a view
+        diagonal += damping * diagonal
+        step = np.linalg.solve(normal, slope)[1 + modes :]
         trial = state.logs + np.clip(step, -1.0, 1.0)
-        if not np.isfinite(trial).all() or np.ptp(trial) > 20:
+        if not -MOST_LOG_SPREAD <= float(trial.max() - trial.min()) <= MOST_LOG_SPREAD:  # or not a number
             return None
-        candidate = _solve(points, root, trial)
+        candidate = _solve(problem, trial)
         if candidate.squares <= state.squares:
             settled = state.squares - candidate.squares <= 1e-5 * state.squares and float(np.abs(step).max()) < 1e-3
             state, damping = candidate, damping / 5
-            if settled:
+            if settled or float(trial.max()) > beyond:
                 break
         else:
             damping *= 5
@@ -176,18 +194,22 @@ def _refine(points: CurvePoints, logs: FloatArray) -> ExponentialFit | None:
     )
 
 
-def _solve(points: CurvePoints, root: FloatArray, logs: FloatArray) -> _State:
+def _solve(problem: _Problem, logs: FloatArray) -> _State:
+    points, root = problem.points, problem.root
     taus = np.exp(logs)
+    modes = taus.size
     decays = _decays(points, taus)
-    target = (points.values - points.values[-1]) * root
-    design = np.concatenate([np.ones((decays.shape[0], 1)), decays], axis=1) * root[:, None]
+    jacobian = np.empty((root.size, 1 + 2 * modes))
+    design = jacobian[:, : 1 + modes]
+    design[:, 0] = root
+    np.multiply(decays, root[:, None], out=design[:, 1:])
     gram = np.einsum("ti,tj->ij", design, design)
-    amplitudes = np.linalg.solve(gram, np.einsum("ti,t->i", design, target))
-    residuals = target - np.einsum("ti,i->t", design, amplitudes)
-    slopes = decays * (points.seconds[:, None] / taus) * amplitudes[1:] * root[:, None]
+    amplitudes = np.linalg.solve(gram, np.einsum("ti,t->i", design, problem.target))
+    residuals = problem.target - np.einsum("ti,i->t", design, amplitudes)
+    np.multiply(design[:, 1:] * (amplitudes[1:] / taus), points.seconds[:, None], out=jacobian[:, 1 + modes :])
     return _State(
         logs=logs,
-        jacobian=np.concatenate([design, slopes], axis=1),
+        jacobian=jacobian,
         amplitudes=amplitudes,
         residuals=residuals,
         squares=inner(residuals, residuals),
@@ -201,8 +223,8 @@ def _root(points: CurvePoints) -> FloatArray:
 def _decays(points: CurvePoints, taus: FloatArray) -> FloatArray:
     """Mean of e^(−t/τ) over each point's width, shape (points, taus): e^(−t/τ)·sinh(x)/x with x = width/2τ."""
     half = np.minimum(points.widths[:, None] / (2 * taus), 30.0)
-    swell = np.sinh(half) / np.maximum(half, 1e-9)
-    return np.asarray(np.exp(-points.seconds[:, None] / taus) * np.where(half > 1e-6, swell, 1.0))
+    np.maximum(half, 1e-9, out=half)
+    return np.asarray(np.exp(-points.seconds[:, None] / taus) * (np.sinh(half) / half))
 
 
 def _with_constant(*modes: IndexArray) -> IndexArray:

@@ -125,9 +125,7 @@ def quantisation_sigma(values: FloatArray, resolution: float | None) -> float:
         return 0.0
     levels, counts = np.unique(np.rint((values - values[0]) / resolution), return_counts=True)
     most = int(np.argmax(counts))
-    beside = max(
-        (int(count) for level, count in zip(levels, counts, strict=True) if abs(level - levels[most]) == 1), default=0
-    )
+    beside = int(counts[np.abs(levels - levels[most]) == 1].max(initial=0))
     main = int(counts[most])
     if main + beside >= TWO_LEVELS * values.size:
         return resolution * UNIFORM_SIGMA * abs(main - beside) / (main + beside)

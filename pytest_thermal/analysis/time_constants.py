@@ -202,11 +202,11 @@ def _told(fit: ExponentialFit, curve: _Curve, cut: _Cut, onset: float) -> TimeCo
     tau, span = float(fit.taus[slowest]), cut.end - cut.skip
     quantile = student_quantile(0.5 + SURE / 2, fit.freedom) * (STAIRCASE_CARE if curve.bare else 1.0)
     spread = quantile * fit.relative(slowest)
-    if spread > WITHIN:
-        why = f"the slow constant, about {tau:.0f} s, is only known to ±{spread:.0%}"
-        return _refused(curve.unit, why, at_most=tau * (1 + spread) if spread < 1 and tau < span else None)
     if tau > span:
         return _refused(curve.unit, f"the curve is shorter ({span:.0f} s) than its slow constant")
+    if spread > WITHIN:
+        why = f"the slow constant, about {tau:.0f} s, is only known to ±{spread:.0%}"
+        return _refused(curve.unit, why, at_most=tau * (1 + spread) if spread < 1 else None)
     detail: dict[str, Scalar] = {
         "skipped_seconds": onset + cut.skip,
         "span_seconds": span,
