@@ -16,6 +16,7 @@ from pytest_thermal.analysis.load_proof import LoadProof, judge_idle, prove_load
 from pytest_thermal.analysis.loop_faults import LoopFault, LoopFaultKind, LoopSensors, name_loop_fault
 from pytest_thermal.analysis.loop_shape import Departure, LoopShape, find_departure, measure_shape
 from pytest_thermal.analysis.noise import estimate_resolution, noise_sigma
+from pytest_thermal.analysis.own_time import OwnTime, own_share
 from pytest_thermal.analysis.phases import DetectedPhases, detect_phases
 from pytest_thermal.analysis.rebound import Rebound, find_rebound
 from pytest_thermal.analysis.resistance import resistance
@@ -41,6 +42,7 @@ __all__ = [
     "LoopSensors",
     "LoopShape",
     "Member",
+    "OwnTime",
     "Place",
     "Rebound",
     "RunFacts",
@@ -72,6 +74,7 @@ __all__ = [
     "name_loop_fault",
     "noise_sigma",
     "not_comparable",
+    "own_share",
     "peak",
     "prove_load",
     "resistance",

@@ -9,6 +9,7 @@ import numpy as np
 
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import block_means
+from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE
 from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
@@ -43,6 +44,10 @@ class LoadProof:
     throughput: Figure
     """As in ``throughput_held``."""
     reason: str
+    own: Figure | None = None
+    """As in ``own_share``; None where it says nothing of this device."""
+    is_starved: bool = False
+    """Whether the loads had too little of their cores' time."""
 
 
 def prove_load(
@@ -53,6 +58,8 @@ def prove_load(
     baseline: Phase | None = None,
     throughput: Figure | None = None,
     least_utilization: float = LEAST_UTILIZATION,
+    own: Figure | None = None,
+    least_own: float = LEAST_OWN_SHARE,
 ) -> LoadProof:
     """Whether a device was loaded in full throughout a phase.
 
@@ -63,12 +70,15 @@ def prove_load(
         baseline: When it was idle, to compare the power with.
         throughput: From ``throughput_held``, where the load is inference.
         least_utilization: Percent.
+        own: From ``own_share``, of a processor: what is busy may be busy with others' work.
+        least_own: Percent.
 
     Readings are averaged over 30 s first. Proven by a mean utilisation of 90 % or more, or, where utilisation is not
     measured, by power; and the power, where measured, must have risen by 30 % over idle and stood within 85 % of the
     way from idle to its median for 95 % of the phase. Power that falls under full utilisation, though not to that of
     an idle device, is a device that slows itself down, which says nothing against the load. Throughput decides only
-    where nothing else is known. Own criterion: cool because idle is no pass.
+    where nothing else is known. A processor that was busy, but for its loads less than ``least_own`` of the time,
+    leaves it open how hot they would have made it. Own criterion: cool because idle is no pass.
     """
     used, used_answer = _utilization(utilization, phase, least_utilization)
     watts, share, power_answer, power_why = _power(power, phase, baseline)
@@ -88,7 +98,21 @@ def prove_load(
         answer, reason = Answer.NO, f"inference throughput fell to {held.value:.0%}"
     else:
         answer, reason = Answer.UNKNOWN, "; ".join(f"{f.name}: {f.reason}" for f in (used, watts, held))
-    return LoadProof(proven=answer, utilization=used, power=watts, on_plateau=share, throughput=held, reason=reason)
+    starved = own is not None and own.value is not None and own.value < least_own
+    if starved and own is not None:
+        cores = own.detail["cores"]
+        why = f"the load itself had {own.value:.0f} % of its {cores:g} cores' time, below {least_own:g} %"
+        answer, reason = (Answer.UNKNOWN, why) if answer is Answer.YES else (answer, f"{reason}; {why}")
+    return LoadProof(
+        proven=answer,
+        utilization=used,
+        power=watts,
+        on_plateau=share,
+        throughput=held,
+        reason=reason,
+        own=own,
+        is_starved=starved,
+    )
 
 
 def judge_idle(

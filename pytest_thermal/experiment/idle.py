@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,13 +88,18 @@ class BusyProcess:
         return f"{self.name} (process {self.pid}, {self.cores:.1f} cores)"
 
 
-def busiest_processes(seconds: float = 0.5, *, proc: Path = Path("/proc")) -> list[BusyProcess]:
-    """Processes that use a fifth of a core or more, measured for that long; the busiest first, at most three."""
+def busiest_processes(
+    seconds: float = 0.5, *, proc: Path = Path("/proc"), without_sessions: Collection[int] = ()
+) -> list[BusyProcess]:
+    """Processes that use a fifth of a core or more, measured for that long; the busiest first, at most three.
+
+    Those of some sessions can be left out: a load is a session of its own.
+    """
     ticks_per_second = os.sysconf("SC_CLK_TCK")
-    before = _cpu_ticks(proc)
+    before = _cpu_ticks(proc, without_sessions)
     began = time.monotonic()
     time.sleep(seconds)
-    after = _cpu_ticks(proc)
+    after = _cpu_ticks(proc, without_sessions)
     took_seconds = time.monotonic() - began
     found = []
     for pid, (name, ticks) in after.items():
@@ -105,7 +110,7 @@ def busiest_processes(seconds: float = 0.5, *, proc: Path = Path("/proc")) -> li
     return sorted(found, key=lambda process: -process.cores)[:_MOST_NAMED]
 
 
-def _cpu_ticks(proc: Path) -> dict[int, tuple[str, int]]:
+def _cpu_ticks(proc: Path, without_sessions: Collection[int]) -> dict[int, tuple[str, int]]:
     found = {}
     for folder in proc.iterdir():
         if folder.name.isdigit():
@@ -113,5 +118,6 @@ def _cpu_ticks(proc: Path) -> dict[int, tuple[str, int]]:
                 text = (folder / "stat").read_text()
                 # The name may hold spaces and brackets; what follows its last bracket does not.
                 name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-                found[int(folder.name)] = (name, int(rest[11]) + int(rest[12]))
+                if int(rest[3]) not in without_sessions:
+                    found[int(folder.name)] = (name, int(rest[11]) + int(rest[12]))
     return found

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_thermal.experiment.cpu_account import CpuAccount
+from pytest_thermal.experiment.idle import busiest_processes
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 from pytest_thermal.load import Loads, LoadStatus, Work
@@ -26,6 +28,8 @@ _HOTTEST = 3
 _MOST_NOTES = 1000
 BLIND_TICKS, BLIND_LEAST_SECONDS = 5, 10.0
 """Without a reading for so long, a critical threshold is blind."""
+_LEAST_OWN_SHARE = 0.8
+"""Of its cores' time: with less for the CPU load its findings will be inconclusive, so it is told at once."""
 
 Listener = Callable[[float, Mapping[str, float | None]], None]
 
@@ -49,6 +53,9 @@ class Watcher:
         self._loads = loads
         self._plan = plan
         self._tell = tell
+        self._account = CpuAccount(loads, self._book, loaded_seconds=plan.loaded_seconds)
+        self._is_demo = bench.demo
+        self._said_starved: set[str] = set()
         self._thresholds = ThresholdWatch(thresholds_of(sensors, bench.monitor, bench.origins))
         self._hot = frozenset(
             sensor.id
@@ -83,7 +90,8 @@ class Watcher:
         self._thread.join(2.0)
 
     def enter(self, phase: str | None, time_seconds: float) -> None:
-        """A phase begins."""
+        """A phase begins. Before loads are taken off, so that their CPU time is known up to here."""
+        self._account.end_stretch()
         with self._guard:
             self._phase = None if phase is None else (phase, time_seconds)
         if phase is not None:
@@ -179,6 +187,7 @@ class Watcher:
             self._say("the load is taken off and stays off; recording goes on", "critical")
 
     def _look_at_loads(self) -> None:
+        self._look_at_their_share(self._account.look())
         for work, ended in self._loads.lost():
             if work not in self._said_lost:
                 self._said_lost.append(work)
@@ -186,6 +195,23 @@ class Watcher:
                 with self._guard:
                     self._lost.append((work.kind, said))
                 self._say(f"the {work.kind} load ({work.tool}) was lost: {said}", "load", what="lost", load=work.kind)
+
+    def _look_at_their_share(self, share: float | None) -> None:
+        """Whether the CPU load has the processors: told once a phase, with who has them instead."""
+        with self._guard:
+            phase = self._phase[0] if self._phase is not None else ""
+        # The demo bench gets as warm as its burner would make it on a machine of its own.
+        if share is None or share >= _LEAST_OWN_SHARE or self._is_demo or phase in self._said_starved:
+            return
+        self._said_starved.add(phase)
+        own = {load.process_id for load in self._loads.running}
+        others = ", ".join(process.text for process in busiest_processes(without_sessions=own))
+        beside = f"; beside it: {others}" if others else ""
+        self._say(f"the loads had {share:.0%} of their cores' time{beside}", "load", what="starved", beside=others)
+
+    def _book(self, stretch: Mapping[str, object]) -> None:
+        with contextlib.suppress(RecorderError):
+            self._recorder.event("load", what="used", load="cpu", **stretch)
 
     def _look_at_clients(self, statuses: Sequence[tuple[Work, LoadStatus]]) -> None:
         """Whether the load engine itself stands in its figures: told once a phase."""

@@ -8,12 +8,13 @@ from pytest_thermal.analysis import Answer, LoadProof, ThrottleKind, Throttling,
 from pytest_thermal.findings.devices import throttle_reasons
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import (
-    COLUMN,
     fault_words,
     load_advice,
     need_coverage,
     need_load,
     need_phases,
+    unproven,
+    why_starved,
 )
 from pytest_thermal.findings.run_events import critical_stops, lost_loads
 from pytest_thermal.findings.run_facts import loads_of
@@ -36,15 +37,18 @@ def load(material: Material, subject: str) -> Verdict:
         "on_plateau": proof.on_plateau.value,
         "throughput_held": proof.throughput.value,
     }
+    if proof.own is not None:
+        evidence["own_share_percent"] = proof.own.value
     if proof.proven is Answer.UNKNOWN:
-        raise OpenError(
-            f"whether {subject} was loaded is not known: {proof.reason}", advice=COLUMN.format(device=subject)
-        )
+        raise unproven(material, subject, proof)
     if proof.proven is Answer.NO:
         stops = critical_stops(material.recording)
         lost = lost_loads(material.recording, loads_of(subject))
-        likely = next(iter([*stops, *lost]), "too little work for it, or work that waits for something else")
-        advice = "see what ended it in events.jsonl" if stops or lost else load_advice(material, subject)
+        likely, advice = "too little work for it, or work that waits for something else", load_advice(material, subject)
+        if stops or lost:
+            likely, advice = [*stops, *lost][0], "see what ended it in events.jsonl"
+        elif proof.is_starved:
+            likely, advice = why_starved(material, proof)
         return failed(
             f"{subject} was not loaded in full in steady: {proof.reason}",
             likely=likely,
@@ -110,6 +114,8 @@ def _shown_by(proof: LoadProof) -> str:
         idle = proof.power.detail.get("idle")
         over = f" over {idle:.0f} W at idle" if isinstance(idle, (int, float)) else ""
         shown.append(f"{proof.power.value:.0f} W{over}")
+    if proof.own is not None and proof.own.value is not None:
+        shown.append(f"{proof.own.value:.0f} % of the time of {proof.own.detail['cores']:g} cores its load's own")
     if not shown and proof.throughput.value is not None:
         shown.append(f"inference throughput held at {proof.throughput.value * 100:.0f} %")
     return ", ".join(shown)

@@ -9,6 +9,7 @@ from pytest_thermal.analysis.coverage import LEAST_COVERAGE, MOST_GAP_TICKS
 from pytest_thermal.analysis.drift import FAILS_AT
 from pytest_thermal.analysis.load_proof import IDLE_UTILIZATION, LEAST_HELD, LEAST_UTILIZATION
 from pytest_thermal.analysis.loop_faults import WARMEST_IDLE
+from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE
 from pytest_thermal.analysis.rebound import LEAST_RISE, LEAST_SECONDS
 from pytest_thermal.analysis.settled import ALLOWED_REMAINING
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
@@ -104,6 +105,7 @@ _CHANGEABLE: tuple[tuple[str, float, str], ...] = (
     ("baseline_most", WARMEST_IDLE, "celsius"),
     ("idle_most", IDLE_UTILIZATION, "percent"),
     ("utilization_least", LEAST_UTILIZATION, "percent"),
+    ("own_share_least", LEAST_OWN_SHARE, "percent"),
     ("throttling_most", 0.0, "milliseconds"),
     ("pump_least", 0.5, "ratio"),
     ("drift_most", FAILS_AT, "celsius"),

@@ -25,15 +25,24 @@ from pytest_thermal.analysis import (
     measure_shape,
     name_loop_fault,
     not_comparable,
+    own_share,
     prove_load,
     resistance,
     throughput_held,
 )
+from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE_SERVING
 from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.findings.devices import power_of, utilization_of
 from pytest_thermal.findings.foreign_phases import find_phases
 from pytest_thermal.findings.limits import Limits
-from pytest_thermal.findings.run_facts import comparable_facts, is_to_be_loaded, planned_loads, serves_itself
+from pytest_thermal.findings.run_events import own_times
+from pytest_thermal.findings.run_facts import (
+    comparable_facts,
+    is_simulated,
+    is_to_be_loaded,
+    planned_loads,
+    serves_itself,
+)
 from pytest_thermal.findings.subjects import in_order, is_heated, is_pump, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
@@ -206,7 +215,12 @@ class Material:
         use, no_use = self._covered(utilization_of(device, self.recording.series), "steady")
         power, no_power = self._covered(power_of(device, self.recording.series), "steady")
         # Of answers that another machine computes, this one's cards know nothing.
-        serves = kind_of(device) is Kind.ACCELERATOR and serves_itself(self.recording.facts)
+        here = serves_itself(self.recording.facts)
+        serves = kind_of(device) is Kind.ACCELERATOR and here
+        # A simulated processor is as warm as its burner would make it on a machine of its own.
+        burns = kind_of(device) is Kind.CPU and not is_simulated(self.recording.facts)
+        spent = own_times(self.recording) if burns else ()
+        least_own = self.limits["own_share_least"].value
 
         def proven(phase: Phase) -> LoadProof:
             return prove_load(
@@ -216,10 +230,12 @@ class Material:
                 baseline=self.phases.get("baseline"),
                 throughput=self.throughput if serves else None,
                 least_utilization=self.limits["utilization_least"].value,
+                own=own_share(spent, phase.start_seconds, phase.end_seconds) if spent else None,
+                least_own=min(least_own, LEAST_OWN_SHARE_SERVING) if here else least_own,
             )
 
         whole = proven(steady)
-        if whole.proven is Answer.UNKNOWN:
+        if whole.proven is Answer.UNKNOWN and not whole.is_starved:
             return replace(whole, reason=f"utilisation: {no_use}; power: {no_power or whole.reason}")
         if whole.proven is not Answer.YES:
             return whole
@@ -227,7 +243,8 @@ class Material:
         last = proven(replace(steady, start_seconds=start, end_seconds=end))
         if last.proven is Answer.YES:
             return whole
-        return replace(whole, proven=last.proven, reason=f"in the last {span(end - start)}: {last.reason}")
+        why = f"in the last {span(end - start)}: {last.reason}"
+        return replace(whole, proven=last.proven, reason=why, own=last.own, is_starved=last.is_starved)
 
     def _idle(self, device: str) -> tuple[Answer, str]:
         baseline = self.phases.get("baseline")

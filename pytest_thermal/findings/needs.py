@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_thermal.analysis import Answer, LoopFaultKind
+from pytest_thermal.analysis import Answer, LoadProof, LoopFaultKind
 from pytest_thermal.findings.material import Material
+from pytest_thermal.findings.run_events import busy_beside
 from pytest_thermal.findings.verdict import OpenError
 from pytest_thermal.model.series import Figure, Series
 from pytest_thermal.sensors.kinds import Kind, kind_of
@@ -18,6 +19,8 @@ ADVICE = {
     LoopFaultKind.SENSOR_STUCK: "read the sensor with another tool; reload its driver, or restart the machine",
 }
 """What to do about a fault of the loop."""
+SEEN_STOPPED = 0.1
+"""Share of the looks at which the load must have stood still before that is what is told."""
 COLUMN = "log {device}.utilization_percent (nvidia-smi: utilization.gpu) or {device}.power_watts beside the temperature"
 
 
@@ -106,12 +109,11 @@ def need_load(material: Material, device: str) -> None:
     if proof.proven is Answer.YES:
         return
     if proof.proven is Answer.NO:
-        raise OpenError(
-            f"{device} was not loaded in full in steady: {proof.reason}",
-            likely="it is cool because it had nothing to do",
-            advice=load_advice(material, device),
-        )
-    raise OpenError(f"whether {device} was loaded is not known: {proof.reason}", advice=COLUMN.format(device=device))
+        likely, advice = "it is cool because it had nothing to do", load_advice(material, device)
+        if proof.is_starved:
+            likely, advice = why_starved(material, proof)
+        raise OpenError(f"{device} was not loaded in full in steady: {proof.reason}", likely=likely, advice=advice)
+    raise unproven(material, device, proof)
 
 
 def need_value(figure: Figure, what: str) -> float:
@@ -119,6 +121,37 @@ def need_value(figure: Figure, what: str) -> float:
     if figure.value is None:
         raise OpenError(f"{what}: {figure.reason}")
     return figure.value
+
+
+def unproven(material: Material, device: str, proof: LoadProof) -> OpenError:
+    """What to tell where it is not known whether a device was loaded."""
+    if not proof.is_starved:
+        seen = f"whether {device} was loaded is not known: {proof.reason}"
+        return OpenError(seen, advice=COLUMN.format(device=device))
+    likely, advice = why_starved(material, proof)
+    seen = f"whether {device} was loaded in full is not known: it was busy, but {proof.reason}"
+    return OpenError(seen, likely=likely, advice=advice)
+
+
+def why_starved(material: Material, proof: LoadProof) -> tuple[str, str]:
+    """Why the loads had less of the processors than they were to have, and what to do about it."""
+    detail = {} if proof.own is None else proof.own.detail
+    stopped, quota, cores = detail.get("stopped"), detail.get("quota_cores"), detail.get("cores")
+    if isinstance(stopped, float) and stopped >= SEEN_STOPPED:
+        return (
+            f"it stood still (SIGSTOP, a debugger, a batch system) for {100 * stopped:.0f} % of that time",
+            "see who stopped it, and run again",
+        )
+    if isinstance(quota, float) and isinstance(cores, float) and quota < cores:
+        return (
+            f"its control group may use {quota:g} of these {cores:g} cores",
+            "run outside of that container, or without its CPU quota (--cpus, CPUQuota=, limits.cpu)",
+        )
+    others = busy_beside(material.recording)
+    return (
+        f"something else computed beside it: {others}" if others else "something else had the processors",
+        "end what runs beside it; where that belongs to the bench: thermal_limits own_share_least",
+    )
 
 
 def load_advice(material: Material, device: str) -> str:

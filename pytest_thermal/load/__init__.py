@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_thermal.load.loads import Loads
     from pytest_thermal.load.orders import PROFILES
     from pytest_thermal.load.plan import burn_works, plan_works
-    from pytest_thermal.load.running import LoadEnded, LoadStatus, RunningLoad, start
+    from pytest_thermal.load.running import LoadEnded, LoadStatus, LoadUse, RunningLoad, start
     from pytest_thermal.load.work import Work, WorkKind
 
 _HOMES = {
@@ -26,7 +26,7 @@ _HOMES = {
     "loads": ("Loads",),
     "orders": ("PROFILES",),
     "plan": ("burn_works", "plan_works"),
-    "running": ("LoadEnded", "LoadStatus", "RunningLoad", "start"),
+    "running": ("LoadEnded", "LoadStatus", "LoadUse", "RunningLoad", "start"),
     "work": ("Work", "WorkKind"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -36,6 +36,7 @@ __all__ = [
     "LoadEnded",
     "LoadError",
     "LoadStatus",
+    "LoadUse",
     "Loads",
     "RunningLoad",
     "Work",

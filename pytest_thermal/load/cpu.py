@@ -51,6 +51,7 @@ def cpu_work(
             ),
             environ=dict(environ),
             nice=NICE,
+            workers=workers,
             limit_seconds=limit_seconds,
             secrets=tuple(secrets),
         )
@@ -63,6 +64,7 @@ def cpu_work(
         ),
         environ=own_environ(environ),
         nice=NICE,
+        workers=workers,
         limit_seconds=limit_seconds,
         notes=(broken,),
         secrets=tuple(secrets),

@@ -7,6 +7,8 @@ the lifeline open; at the limit; and by SIGTERM, SIGINT and SIGHUP.
 Two processes watch each other: the guard has the lifeline, and its warden has the command. Each adopts what the
 command leaves behind (subreaper), so that daemons are found too; whichever of the two is killed, the other clears up.
 
+Once a second the warden tells how much CPU time the load has had: what the machine was busy with may be others' work.
+
 Standard library only, and run by its path under ``-I -S``: it must be up before anything burns.
 """
 
@@ -17,6 +19,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -33,6 +36,8 @@ SWEEP_SECONDS = 1.0
 TICK_SECONDS = 0.1
 SUSPENDED_SECONDS = 2.0
 """A parent that stands still for so long (Ctrl-Z) watches nothing, and nobody knows whether it will ever go on."""
+ACCOUNT_SECONDS = 1.0
+"""How often the load's CPU time is told."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -225,7 +230,9 @@ class _Warden:
         if code is None and last is not None:
             code = os.waitstatus_to_exitcode(last)
         process.returncode = -signal.SIGKILL if code is None else code
-        _say(self._tell, exit=code, own_end=own_end, left=len(list(_descendants())))
+        used = _used()
+        more = {} if used is None else {"cpu_seconds": round(used[0], 2), "at": round(time.monotonic(), 3)}
+        _say(self._tell, exit=code, own_end=own_end, left=len(list(_descendants())), **more)
         return 128 - process.returncode if process.returncode < 0 else process.returncode
 
     def _watch(self, process: int, wakeup: int) -> int | None:
@@ -234,16 +241,31 @@ class _Warden:
         poll = select.poll()
         poll.register(self._life, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
+        told_at = 0.0
         while True:
+            now = time.monotonic()
+            if now >= told_at + ACCOUNT_SECONDS:
+                told_at = now
+                self._account()
             for child, status in _reaped():
                 if child == process:
                     code = os.waitstatus_to_exitcode(status)
             # What put itself into the background and says that all is well is still at work there.
             if code is not None and (code != 0 or not any(_descendants())):
                 return code
-            ready = {descriptor for descriptor, _ in poll.poll(None if code is None else 1000 * TICK_SECONDS)}
+            wait_seconds = ACCOUNT_SECONDS if code is None else TICK_SECONDS
+            ready = {descriptor for descriptor, _ in poll.poll(1000 * wait_seconds)}
             if self._life in ready or (wakeup in ready and _ending_signal(wakeup)):
                 return code
+
+    def _account(self) -> None:
+        """Tell the CPU time, unless nobody has read what was told before: the load is not held up by its listener."""
+        if self._tell is None:
+            return
+        poll = select.poll()
+        poll.register(self._tell, select.POLLOUT)
+        if poll.poll(0) and (used := _used()) is not None:
+            _say(self._tell, cpu_seconds=round(used[0], 2), at=round(time.monotonic(), 3), stopped=used[1])
 
 
 def _become_load(nice: int) -> None:
@@ -318,6 +340,38 @@ def _descendants() -> Iterator[int]:
         process = waiting.pop()
         waiting += children.get(process, [])
         yield process
+
+
+def _used() -> tuple[float, int] | None:
+    """CPU time in seconds of everything started from here, also of what has ended; and how many of it are stopped.
+
+    None where the kernel does not list a process's children, so that nothing could be found.
+    """
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):  # noqa: PTH110 - once a second
+        return None
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = stopped = 0
+    waiting = _children(os.getpid())
+    while waiting:
+        process = waiting.pop()
+        waiting += _children(process)
+        with contextlib.suppress(OSError):
+            stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+            state, *more = stat.rpartition(")")[2].split()
+            ticks += sum(map(int, more[10:14]))  # its own, and its children's that it has collected
+            stopped += state in "Tt"
+    return ended.ru_utime + ended.ru_stime + ticks / os.sysconf("SC_CLK_TCK"), stopped
+
+
+def _children(process: int) -> list[int]:
+    """What its threads started; nothing of a process that is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208 - once a second
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{process}/task/{task}/children").read_text(encoding="ascii")
+                found += map(int, text.split())
+    return found
 
 
 def _sweep(*, grace_seconds: float, watched: int = 0) -> int | None:

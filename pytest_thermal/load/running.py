@@ -99,6 +99,17 @@ class LoadEnded:
     last_status: LoadStatus | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoadUse:
+    """What a load has had of the processors since its start: all its processes together, also those that ended."""
+
+    at_seconds: float
+    """Of the monotonic clock."""
+    cpu_seconds: float
+    stopped: int
+    """How many of its processes stood still at that moment, as by SIGSTOP."""
+
+
 def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoad:
     """Start ``work`` under a guard. ``log`` gets what it says, without keys, up to a MiB.
 
@@ -206,6 +217,14 @@ class RunningLoad:
             return status if alive else replace(status, alive=False, in_flight=0)
         waiting = "starting" if self.work.kind == "inference" else "running"
         return LoadStatus(alive=alive, text=last_words or (waiting if alive else "ended"))
+
+    @property
+    def used(self) -> LoadUse | None:
+        """CPU time as of at most a second or two ago; None until its guard told it, and where there is no /proc."""
+        told = dict(self._told)
+        if "cpu_seconds" not in told:
+            return None
+        return LoadUse(at_seconds=told["at"], cpu_seconds=told["cpu_seconds"], stopped=told["stopped"])
 
     @property
     def calibration(self) -> Mapping[str, Any]:

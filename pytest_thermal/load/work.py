@@ -37,6 +37,8 @@ class Work:
     """Between being asked to end and being killed."""
     nice: int = 0
     """Added to the niceness: what burns all cores gives way to what measures and asks, and heats no less for it."""
+    workers: int | None = None
+    """How many cores it is to keep busy; None where it does not say."""
     notes: tuple[str, ...] = ()
     """What a person should know: ``stress-ng is not installed: …``."""
     secrets: tuple[SecretStr, ...] = field(default=(), repr=False)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pytest_thermal.experiment import (
     Plan,
     Progress,
 )
+from pytest_thermal.findings.run_events import own_times
 from pytest_thermal.load import Work
 from pytest_thermal.recording import RunClock, read_run
 from pytest_thermal.sensors.source import SourceSpec
@@ -423,3 +425,20 @@ def test_a_load_whose_times_are_its_own_is_told_once_a_phase_and_its_calibration
     text = "client-limited: the load engine used 90% of its core; times of requests are not the gateway's"
     assert {event["text"] for event in limited} == {text}
     assert made.facts()["calibration"] == {"added_p50_ms": 0.2}
+
+
+def test_a_load_that_does_not_get_the_processor_is_told_at_once_and_booked(make: Make) -> None:
+    starved = replace(sleeper(), workers=1)
+    made = make(seconds={**SHORT, "steady": 5.0}, works=[starved])
+    made.experiment.ensure("steady")
+    made.experiment.close()
+    (notice,) = made.notices("load")
+    assert notice.startswith("the loads had ")
+    assert " of their cores' time" in notice
+    booked = [event for event in made.events("load") if event["what"] == "used"]
+    assert booked
+    assert booked[0]["cores"] == 1
+    assert booked[0]["seconds"] >= 2.0
+    times = own_times(read_run(made.run))
+    assert [one.share for one in times] == pytest.approx([e["cpu_seconds"] / e["seconds"] for e in booked])
+    assert max(one.share for one in times) < 0.3

@@ -13,6 +13,7 @@ from pytest_thermal.recording import Event, Recording
 from tests.analysis.signals import Floats, Plan, with_gap
 from tests.findings.recordings import (
     CAP,
+    CPU,
     FACTS,
     GPU,
     HOT,
@@ -113,6 +114,95 @@ def test_answers_prove_a_load_only_of_the_machine_that_computes_them() -> None:
         found = judged(here).finding("load", "gpu0")
         assert found.outcome is PASSED
         assert found.seen.endswith("inference throughput held at 100 %")
+
+
+# ---------------------------------------------------------------------------------- a processor that others had, too
+
+
+def accounted(share: float, *, start: float = 0.0, end: float = 2400.0, **more: object) -> tuple[Event, ...]:
+    """What the loads had of eight cores, booked every 30 s from ``start`` to ``end`` of steady."""
+    begin = PLAN.phases["steady"].start_seconds
+    return tuple(
+        Event(
+            time_seconds=float(begin + at + 30.0),
+            kind="load",
+            detail={"what": "used", "load": "cpu", "seconds": 30.0, "cpu_seconds": 240.0 * share, "cores": 8, **more},
+        )
+        for at in np.arange(start, end, 30.0)
+    )
+
+
+STARVED = Event(
+    time_seconds=PLAN.phases["steady"].start_seconds + 60.0,
+    kind="load",
+    detail={"what": "starved", "beside": "make (process 7, 3.9 cores)", "text": "the loads had 52 %"},
+)
+
+
+def test_a_processor_whose_time_was_its_loads_own() -> None:
+    found = judged(replace(healthy(), events=accounted(0.97))).finding("load", "cpu0")
+    assert found.outcome is PASSED
+    assert found.seen.endswith("97 % of the time of 8 cores its load's own")
+    assert found.evidence["own_share_percent"] == pytest.approx(97.0)
+
+
+@pytest.mark.parametrize("check, subject", [("load", "cpu0"), ("rise", CPU), ("threshold", CPU), ("settled", CPU)])
+def test_a_processor_that_was_busy_with_others_work_leaves_its_findings_open(check: str, subject: str) -> None:
+    run = replace(healthy(), events=(*accounted(0.52), STARVED))
+    found = judged(run).finding(check, subject)
+    assert found.outcome is OPEN
+    assert found.message.splitlines() == [
+        (
+            f"inconclusive: {check}: whether cpu0 was loaded in full is not known: "
+            "it was busy, but the load itself had 52 % of its 8 cores' time, below 80 %"
+        ),
+        "likely: something else computed beside it: make (process 7, 3.9 cores)",
+        "try: end what runs beside it; where that belongs to the bench: thermal_limits own_share_least",
+    ]
+    # Whoever had the processor: what is said of the card does not change.
+    assert judged(run).finding("load", "gpu0").outcome is PASSED
+
+
+def test_what_held_the_load_up_is_told() -> None:
+    quota = judged(replace(healthy(), events=accounted(0.5, quota_cores=4.0))).finding("load", "cpu0")
+    assert quota.outcome is OPEN
+    assert quota.likely == "its control group may use 4 of these 8 cores"
+    idle = changed(healthy(), "cpu0.utilization_percent", lambda values, _: values * 0.4)
+    idle = changed(idle, "cpu0.package.power_watts", lambda values, _: np.full_like(values, 41.0))
+    stopped = judged(replace(idle, events=accounted(0.4, stopped=0.6))).finding("load", "cpu0")
+    assert stopped.outcome is FAILED
+    assert "utilisation is 39 %, below 90 %" in stopped.seen
+    assert stopped.likely == "it stood still (SIGSTOP, a debugger, a batch system) for 60 % of that time"
+
+
+def test_a_load_that_lost_the_processor_at_the_end_of_steady() -> None:
+    events = (*accounted(1.0, end=2100.0), *accounted(0.3, start=2100.0))
+    found = judged(replace(healthy(), events=events)).finding("rise", CPU)
+    assert found.outcome is OPEN
+    assert "in the last 5 min: the load itself had 30 % of its 8 cores' time" in found.seen
+
+
+def test_a_run_that_does_not_tell_its_loads_time_is_judged_as_before() -> None:
+    broken = Event(time_seconds=PLAN.phases["steady"].end_seconds, kind="load", detail={"what": "used", "seconds": 0})
+    for events in ((), accounted(0.1, end=600.0), (broken,)):
+        assert judged(replace(healthy(), events=events)).finding("load", "cpu0").outcome is PASSED
+
+
+def test_where_the_machine_serves_its_requests_itself_its_load_has_to_share() -> None:
+    here = {**FACTS, "gateways": {"east": "http://127.0.0.1:8000/v1"}}
+    for share, outcome in ((0.6, PASSED), (0.4, OPEN)):
+        run = replace(healthy(), facts=here, events=accounted(share))
+        assert judged(run).finding("load", "cpu0").outcome is outcome
+
+
+def test_how_much_it_must_have_can_be_set() -> None:
+    allowed = limits(own_share_least=(50.0, "conftest.py"))
+    assert judged(replace(healthy(), events=accounted(0.52)), limits=allowed).finding("load", "cpu0").outcome is PASSED
+
+
+def test_a_simulated_processor_has_no_time_of_its_own() -> None:
+    run = replace(healthy(), facts={**FACTS, "simulated": True}, events=accounted(0.1))
+    assert judged(run).finding("load", "cpu0").outcome is PASSED
 
 
 # --------------------------------------------------------------------------------------------------------- throttling

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, Work, start
-from tests.load.helpers import marked, new_mark, shell, until, work
+from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, Work, guard, start
+from tests.load.helpers import PATIENCE_SECONDS, marked, new_mark, shell, until, work
 
 KEY = "sk-canary-5f0c2b7e9d1a4c6b8e3f"
 
@@ -214,3 +218,41 @@ def test_the_working_folder_is_the_works(tmp_path: Path) -> None:
 def test_a_load_that_is_to_give_way_does() -> None:
     with start(shell("sleep 60", nice=7)) as load:
         assert os.getpriority(os.PRIO_PROCESS, load.process_id) == os.getpriority(os.PRIO_PROCESS, 0) + 7
+
+
+def test_the_cpu_time_of_all_its_processes_is_told_and_which_stand_still() -> None:
+    # One that burns and ends, one that goes into the background, and the command itself.
+    script = "python3 -c 'import time; e=time.process_time()+0.3\nwhile time.process_time()<e: pass'; "
+    script += "setsid sh -c 'while :; do :; done' & "
+    script += "kill -STOP $$"
+    with start(shell(script)) as load:
+        until(lambda: load.used is not None and load.used.cpu_seconds >= 0.3 and load.used.stopped)
+        first = load.used
+        assert first is not None
+        assert first.stopped == 1
+        until(lambda: load.used is not None and load.used.cpu_seconds > first.cpu_seconds + 0.1)
+        ended = load.stop()
+        assert ended.in_order
+        last = load.used
+    assert last is not None
+    assert last.at_seconds > first.at_seconds
+    assert last.cpu_seconds > first.cpu_seconds
+
+
+def test_a_guard_that_nobody_listens_to_ends_its_load_all_the_same() -> None:
+    told, tells = os.pipe()
+    room = fcntl.fcntl(tells, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(tells, b"x" * (room - 190))  # what it must say still fits, and a CPU time each second does not
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", guard.__file__, "--limit", "3.5", "--tell", str(tells), "--", "sleep", "600"],
+        stdin=subprocess.PIPE,
+        pass_fds=(tells,),
+    ) as process:
+        os.close(tells)
+        try:
+            assert process.wait(PATIENCE_SECONDS) == 128 + 15
+        finally:
+            process.kill()
+    with open(told, "rb") as pipe:  # noqa: PTH123 - a descriptor
+        said = [json.loads(line) for line in pipe.read().lstrip(b"x").splitlines()]
+    assert [next(iter(one)) for one in said] == ["started", "why", "exit"]
