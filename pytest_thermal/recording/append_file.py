@@ -14,7 +14,7 @@ class AppendFile:
     """Appends lines. What cannot be written now (full disk, quota, I/O error) waits in memory, in order.
 
     A line is one ``write()``, so a reader, or a kill at any moment, finds whole lines. A line that went in halfway
-    because the disk filled up is taken out again. Nothing here syncs: see ``Keeper``.
+    because the disk filled up is taken out again. Nothing here syncs: see ``DiskSync``.
     """
 
     def __init__(self, path: Path, *, limit_bytes: int = PENDING_LIMIT_BYTES) -> None:
@@ -29,11 +29,6 @@ class AppendFile:
         self._separate = False
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
-
-    @property
-    def descriptor(self) -> int | None:
-        """The open file, to sync it; None before the first line went in."""
-        return self._descriptor
 
     @property
     def waiting(self) -> int:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
+from pytest_thermal.recording.disk import DiskSync
 from pytest_thermal.recording.layout import write_atomically
 
 
 class Keeper:
     """A thread that syncs what was written every so often. A disk that hangs hangs only this thread."""
 
-    def __init__(self, path: Path, *, sync_seconds: float, descriptors: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, path: Path, *, sync_seconds: float) -> None:
         self.trouble = ""
         """Why the last try failed, in words; empty when it did not."""
         self._path = path
         self._sync_seconds = sync_seconds
-        self._descriptors = descriptors
+        self._disk = DiskSync(path.parent)
         self._content: bytes | None = None  # also set from other threads
         self._last_words: Callable[[], None] | None = None
         self._changed = threading.Condition()
@@ -50,7 +49,7 @@ class Keeper:
                     self._changed.wait(self._sync_seconds)
                 content, self._content = self._content, None
                 last_words = self._last_words
-            self._sync()
+            self._disk.sync()
             if content is not None and not self._replace(content):
                 with self._changed:
                     if self._content is None:
@@ -59,12 +58,8 @@ class Keeper:
                         self._changed.wait(1.0)
             if last_words is not None:
                 last_words()
+                self._disk.sync()
                 return
-
-    def _sync(self) -> None:
-        for descriptor in self._descriptors():
-            with contextlib.suppress(OSError):  # closed meanwhile, or no disk beneath it: nothing to be done
-                os.fdatasync(descriptor)
 
     def _replace(self, content: bytes) -> bool:
         try:

@@ -14,7 +14,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class Recorder:
             for order in spec.sources
         ]
         self._lanes_by_name = {lane.order.name: lane for lane in self._lanes}
-        self._keeper = Keeper(spec.run / RUN, sync_seconds=spec.sync_seconds, descriptors=self._descriptors)
+        self._keeper = Keeper(spec.run / RUN, sync_seconds=spec.sync_seconds)
         self._watch = ClockWatch(spec.clock)
         self._because = ""
         self._ready = False
@@ -206,10 +206,6 @@ class Recorder:
         for lane in self._lanes:
             lane.changed = False
         self._keeper.replace(json_text(self._facts))
-
-    def _descriptors(self) -> Sequence[int]:
-        files = [self._missing, self._events, *(lane.writer.file for lane in self._lanes)]
-        return [file.descriptor for file in files if file is not None and file.descriptor is not None]
 
     # --------------------------------------------------------------------------------------- begin, look around, end
 

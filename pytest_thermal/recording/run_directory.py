@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_thermal.recording.append_file import AppendFile
 from pytest_thermal.recording.clock import RunClock
+from pytest_thermal.recording.disk import DiskSync
 from pytest_thermal.recording.errors import RunDirectoryError
 from pytest_thermal.recording.host import host_facts, versions
 from pytest_thermal.recording.layout import (
@@ -174,6 +175,7 @@ def seal(run: Path) -> None:
             for phase in facts.get("phases", []):
                 if phase["end_seconds"] is None:
                     phase["end_seconds"] = max(end_seconds, phase["start_seconds"])
+        DiskSync(run).sync()  # before anything says that it is all there
         facts["sha256"] = checksums(run)
         write_atomically(run / RUN, json_text(facts))
     except OSError as error:
