@@ -100,7 +100,7 @@ def _works(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _tools(facts: Mapping[str, Any]) -> dict[str, Scalar]:
-    """What made the heat of steady, by kind: a built-in burner heats less than a better one. Versions do not matter."""
+    """What made the heat of steady, by kind: each heats differently. Versions do not matter."""
     loads = planned_loads(facts) or frozenset()
     return {
         f"{work['kind']} tool": _VERSION.sub("", str(work["tool"]))
