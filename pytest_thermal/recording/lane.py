@@ -216,11 +216,12 @@ class Lane:
 
     def abandon(self) -> bool:
         """Kill what is left of its process and its tools; whether it is gone. Does not wait."""
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None:
             return True
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        return False
+        if self._process.returncode is None:  # nobody collected it, so that its number is nobody else's yet
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        return self._process.poll() is not None
 
     def close_account(self, now_seconds: float) -> None:
         """At the end: tell the slots of a lane that did not answer, which would otherwise just not be there."""

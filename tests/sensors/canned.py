@@ -14,6 +14,7 @@ from pytest_thermal.sensors.source import Source
 from pytest_thermal.sensors.tools import known
 from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Ran
+from pytest_thermal.sensors.tools.loop import Loop
 from pytest_thermal.sensors.tools.printed import printed
 from pytest_thermal.sensors.tools.tool_source import ToolSource
 
@@ -32,6 +33,7 @@ class Canned:
         self.problem = ""
         self.hung = False
         self.calls: list[list[str]] = []
+        self.followed: list[list[str]] = []
 
     @property
     def path(self) -> str | None:
@@ -42,6 +44,13 @@ class Canned:
         self.calls.append(list(arguments))
         data = self.out(arguments) if callable(self.out) else self.out
         return Ran(out=printed(data), err=printed(self.err), status=self.status, problem=self.problem, hung=self.hung)
+
+    def follow(self, arguments: Sequence[str]) -> Loop | None:
+        self.followed.append(list(arguments))
+        return None
+
+    def end_loop(self) -> None:
+        pass
 
     def close(self) -> None:
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +11,19 @@ from pytest_thermal.model import Missing
 from pytest_thermal.sensors.tools.answer import Answer, Problem, Row
 from pytest_thermal.sensors.tools.command import Caller, Ran
 from pytest_thermal.sensors.tools.devices import folded, telling
+from pytest_thermal.sensors.tools.loop import Loop, LoopBrokenError
+from pytest_thermal.sensors.tools.printed import printed
 from pytest_thermal.sensors.tools.tool import Query, Tool
 
 _MOST_ADAPTIONS = 25
 """An old driver may not know this many fields, each found out by a call of its own."""
 _MORE_TRIES = 3
+_LOOPS_FROM_READING = 2
+"""A list of sensors reads once, and needs no process that goes on."""
+_MOST_LOOPS = 3
+"""Broken ones in a row: after that each reading is a call of its own."""
+_GOOD_LOOP = 10
+"""Answers of one that was worth its start."""
 _LEAST_SECONDS = 0.1
 """Left for the last calls of a round whose time is up."""
 
@@ -52,6 +61,11 @@ class Asker:
         self._arguments: tuple[str, ...] = ()
         self._roster: tuple[Row, ...] = ()
         self._useful: tuple[Query, ...] = ()
+        self._loop: Loop | None = None
+        self._loop_rows = 0
+        self._loop_answers = 0
+        self._broken_loops = 0
+        self._readings = 0
         self.way: Way | None = None
         self.lost: dict[str, Problem] = {}
         """By identity: devices that the tool cannot be asked about, and that hide the others."""
@@ -79,8 +93,14 @@ class Asker:
         seconds = self._deadline_seconds or self.way.tool.deadline_seconds
         if self.way.tool.roster:
             return self._round(self.way, seconds)
+        looped = self._from_loop(self.way)
+        if looped is not None:
+            return looped
         ran, answer = self._call(self.way, self._arguments, seconds)
         ran, answer = self._adapted(self.way, ran, answer, known, seconds)
+        self._readings += 1
+        if self._loop is None and ran.status == 0 and not _cut(ran, answer) and not answer.problem:
+            self._begin_loop(self.way, len(answer.rows))
         return self._asked(self.way, ran, answer)
 
     def limits(self) -> list[Row]:
@@ -93,6 +113,34 @@ class Asker:
         return telling(rows)
 
     # ------------------------------------------------------------------------------------------------------
+
+    def _begin_loop(self, way: Way, rows: int) -> None:
+        """After a call that went well: have the same printed again and again."""
+        if way.query.loop and rows and self._readings >= _LOOPS_FROM_READING and self._broken_loops < _MOST_LOOPS:
+            self._loop = self._command.follow([*self._arguments, *way.query.loop])
+            self._loop_rows, self._loop_answers = rows, 0
+
+    def _from_loop(self, way: Way) -> Asked | None:
+        """What the tool printed by itself since the last reading; None where it has to be called."""
+        if self._loop is None:
+            return None
+        ran, answer = Ran(out=printed(b""), err=printed(b"")), Answer()
+        with contextlib.suppress(LoopBrokenError):
+            block = self._loop.newest(self._loop_rows)
+            if block is None:
+                return None
+            ran = Ran(out=printed(block), err=printed(b""), status=0)
+            answer = self._understood(way, self._arguments, ran)
+        if answer.rows and not answer.problem and len({row.key for row in answer.rows}) == self._loop_rows:
+            self._loop_answers += 1
+            if self._loop_answers >= _GOOD_LOOP:
+                self._broken_loops = 0
+            return self._asked(way, ran, answer)
+        # A call of its own tells what is wrong, and with which device.
+        self._command.end_loop()
+        self._loop = None
+        self._broken_loops += 1
+        return None
 
     def _first(self, way: Way, outputs: dict[tuple[str, ...], tuple[Ran, Answer]]) -> Asked:
         seconds = self._deadline_seconds or way.tool.start_seconds

@@ -17,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pytest_thermal.sensors.tools.loop import Loop
 from pytest_thermal.sensors.tools.printed import Printed, printed
 
 OUTPUT_LIMIT_BYTES = 4_000_000
 """More than any tool says of any rack; an endless one must not fill the bench's memory."""
+LOOP_SECONDS = 1.0
+"""Between two answers of a tool that goes on by itself."""
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTHORIZATION", re.IGNORECASE)
 _KEPT = frozenset({"SSH_AUTH_SOCK"})
@@ -64,6 +67,14 @@ class Caller(Protocol):
         """Call it, for at most ``seconds``."""
         ...
 
+    def follow(self, arguments: Sequence[str]) -> Loop | None:
+        """Start it with arguments by which it goes on and on; None where that cannot be."""
+        ...
+
+    def end_loop(self) -> None:
+        """End what `follow` started."""
+        ...
+
     def close(self) -> None:
         """End what still runs."""
         ...
@@ -77,6 +88,7 @@ class Command:
         self.program = program
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._stuck: tuple[subprocess.Popen[bytes], float] | None = None
+        self._loop: Loop | None = None
 
     @property
     def path(self) -> str | None:
@@ -112,8 +124,40 @@ class Command:
             return _failed(f"{path} cannot be started: {error.strerror or error}")
         return self._attend(process, begun, seconds)
 
+    def follow(self, arguments: Sequence[str]) -> Loop | None:
+        """Start it with arguments by which it prints once a second; ends the one before. None where it cannot be.
+
+        Unlike single calls it stays in this process's group, and so ends with it whoever kills the two.
+        """
+        self.end_loop()
+        path = self.path
+        if path is None or self._still_stuck():
+            return None
+        unbuffered = shutil.which("stdbuf")
+        try:
+            process = subprocess.Popen(
+                [*([unbuffered, "-oL"] if unbuffered else []), path, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=self._private_folder(),
+                env=self._environ,
+                bufsize=0,
+            )
+        except OSError:
+            return None
+        self._loop = Loop(process, period_seconds=LOOP_SECONDS)
+        return self._loop
+
+    def end_loop(self) -> None:
+        """End what `follow` started. One that cannot be killed counts as a call that hangs."""
+        loop, self._loop = self._loop, None
+        if loop is not None and not loop.close():
+            self._stuck = (loop.process, time.monotonic())
+
     def close(self) -> None:
         """End what still runs, as far as it can be, and take its folder away."""
+        self.end_loop()
         if self._stuck:
             _kill(self._stuck[0])
         if self._folder:

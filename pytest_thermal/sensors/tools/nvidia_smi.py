@@ -325,7 +325,12 @@ TOOL = Tool(
     program="nvidia-smi",
     device="gpu",
     queries=(
-        Query(arguments=(f"--query-gpu={','.join(_ASKED)}", "--format=csv"), layout=query_csv, adapt=adapted),
+        Query(
+            arguments=(f"--query-gpu={','.join(_ASKED)}", "--format=csv"),
+            layout=query_csv,
+            adapt=adapted,
+            loop=("--loop-ms=1000",),
+        ),
         Query(arguments=("-q", "-x"), layout=xml),
         Query(arguments=(), layout=table),
     ),

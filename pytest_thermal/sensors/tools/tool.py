@@ -61,6 +61,8 @@ class Query:
     """
     layout: Layout
     adapt: Adapt | None = None
+    loop: tuple[str, ...] = ()
+    """Added to the arguments, it prints its answer once a second until it is ended; empty where it cannot."""
     only_named: re.Pattern[str] | None = None
     """Of the roster, only devices of such a name are asked."""
 
