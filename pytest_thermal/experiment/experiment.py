@@ -232,6 +232,9 @@ class Experiment:
         sensors = [sensor for offer in offers.values() for sensor in offer.sensors]
         if not sensors:
             raise _no_sensors(offers)
+        late = why_late(offers)
+        if late and not self.bench.demo:
+            self._notice(late, "note")
         self._loads = loads = Loads()
         self._stack.callback(self._end_loads)
         self._watcher = Watcher(
@@ -524,6 +527,14 @@ def _there(part: _Part | None) -> _Part:
 
 def _spoken(busy: Mapping[str, float]) -> str:
     return ", ".join(f"{device} at {percent:.0f} %" for device, percent in busy.items())
+
+
+def why_late(offers: Mapping[str, Offer]) -> str:
+    """Why samples may come late beside a load on all cores: they are taken at ordinary priority; empty where not."""
+    reasons = [offer.priority for offer in offers.values() if offer.sensors and offer.priority.startswith("default: ")]
+    if not reasons:
+        return ""
+    return f"samples may come tens of milliseconds late under load: {reasons[0].removeprefix('default: ')}"
 
 
 def _no_sensors(offers: Mapping[str, Offer]) -> ExperimentBrokenError:

@@ -25,9 +25,11 @@ from pytest_thermal.experiment import (
     Plan,
     Progress,
 )
+from pytest_thermal.experiment.experiment import why_late
 from pytest_thermal.findings.run_events import own_times
 from pytest_thermal.load import Work
-from pytest_thermal.recording import RunClock, read_run
+from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.recording import Offer, RunClock, read_run
 from pytest_thermal.sensors.source import SourceSpec
 
 KEY = "sk-canary-0123456789abcdefghij"
@@ -425,6 +427,21 @@ def test_a_load_whose_times_are_its_own_is_told_once_a_phase_and_its_calibration
     text = "client-limited: the load engine used 90% of its core; times of requests are not the gateway's"
     assert {event["text"] for event in limited} == {text}
     assert made.facts()["calibration"] == {"added_p50_ms": 0.2}
+
+
+def test_a_sampler_without_priority_is_told() -> None:
+    def offer(priority: str, *sensors: Sensor) -> Offer:
+        return Offer(
+            source="a", available=bool(sensors), reason="", period_seconds=1.0, priority=priority, sensors=sensors
+        )
+
+    one = Sensor(id="gpu0.power_watts", unit=Unit.WATTS, device="gpu0", identity="0", source="a")
+    ordinary = "default: SCHED_FIFO is not allowed (Operation not permitted); it takes root or `ulimit -r 1`"
+    assert why_late({"a": offer("SCHED_FIFO 1", one), "b": offer("")}) == ""
+    assert why_late({"a": offer("SCHED_FIFO 1", one), "b": offer(ordinary, one)}) == (
+        "samples may come tens of milliseconds late under load: SCHED_FIFO is not allowed (Operation not permitted); "
+        "it takes root or `ulimit -r 1`"
+    )
 
 
 def test_a_load_that_does_not_get_the_processor_is_told_at_once_and_booked(make: Make) -> None:

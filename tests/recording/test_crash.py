@@ -294,3 +294,15 @@ def test_a_recorder_that_cannot_write_refuses_at_once(tmp_path: Path) -> None:
     with pytest.raises(RecorderError, match="file stands where a folder is needed"):
         recorder.wait_ready()
     assert not recorder.stop().in_order
+
+
+def test_what_a_killed_lane_had_started_goes_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "tool"
+    with recorder_of(tmp_path, order("a", behaviour="tool", after=1, file=f"{file}")) as recorder:
+        recorder.wait_ready()
+        until(lambda: file.exists() and file.read_text())
+        tool = int(file.read_text())
+        (lane,) = children(recorder.process_id)
+        os.kill(lane, signal.SIGKILL)
+        until(lambda: not alive(tool))
+        recorder.stop()
