@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 from pytest_thermal.analysis import OwnTime
 from pytest_thermal.findings.run_facts import time_scale_of
@@ -55,11 +56,14 @@ def own_times(recording: Recording) -> tuple[OwnTime, ...]:
         with contextlib.suppress(KeyError, TypeError, ValueError, ZeroDivisionError):
             seconds, cores = float(detail["seconds"]), float(detail["cores"])
             quota = detail.get("quota_cores")
+            share = float(detail["cpu_seconds"]) / (seconds * cores)
+            if not (seconds > 0 and cores > 0 and math.isfinite(seconds) and share >= 0):
+                continue
             found.append(
                 OwnTime(
                     start_seconds=event.time_seconds - seconds * scale,
                     end_seconds=event.time_seconds,
-                    share=float(detail["cpu_seconds"]) / (seconds * cores),
+                    share=min(share, 1.0),  # what feeds accelerators may keep further cores busy
                     cores=cores,
                     stopped=float(detail.get("stopped", 0.0)),
                     quota_cores=None if quota is None else float(quota),

@@ -183,8 +183,19 @@ def test_a_load_that_lost_the_processor_at_the_end_of_steady() -> None:
 
 
 def test_a_run_that_does_not_tell_its_loads_time_is_judged_as_before() -> None:
-    broken = Event(time_seconds=PLAN.phases["steady"].end_seconds, kind="load", detail={"what": "used", "seconds": 0})
-    for events in ((), accounted(0.1, end=600.0), (broken,)):
+    at = PLAN.phases["steady"].end_seconds
+    wrong: list[dict[str, object]] = [
+        {},
+        {"seconds": 0.0},
+        {"seconds": "long"},
+        {"seconds": 2400.0, "cores": 0},
+        {"seconds": float("nan")},
+    ]
+    broken = tuple(
+        Event(time_seconds=at, kind="load", detail={"what": "used", "cpu_seconds": 1.0, "cores": 8, **one})
+        for one in wrong
+    )
+    for events in ((), accounted(0.1, end=600.0), broken):
         assert judged(replace(healthy(), events=events)).finding("load", "cpu0").outcome is PASSED
 
 
