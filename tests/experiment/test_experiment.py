@@ -420,7 +420,9 @@ def test_a_load_whose_times_are_its_own_is_told_once_a_phase_and_its_calibration
         "calibration": {"added_p50_ms": 0.2},
     }
     command = ("sh", "-c", f"echo '{json.dumps(status)}'; sleep 600")
-    made = make(works=[Work(kind="inference", tool="closed loop of 8", command=command, limit_seconds=900.0)])
+    work = Work(kind="inference", tool="closed loop of 8", command=command, limit_seconds=900.0)
+    # A ramp that lasts for longer than a busy machine takes to start the load and to look at it.
+    made = make(seconds={**SHORT, "ramp": 2.5}, works=[work])
     made.experiment.ensure("cooldown")
     limited = [event for event in made.events("load") if event["what"] == "client-limited"]
     assert [event["phase"] for event in limited] == ["ramp", "steady"]
