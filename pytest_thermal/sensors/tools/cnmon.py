@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, normal_bus_id
+from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import Key, box, first_json, keys, nested
 from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
@@ -63,7 +64,7 @@ def info_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     rows = []
     for card, block in blocks:
         cells = nested(block)
-        rows.append(Row(key=card, cells=cells, identities=_identities(cells.get("uuid"))))
+        rows.append(Row(key=card, cells=cells, identities=identities(cells.get("uuid", Raw("")).text)))
     return Answer(rows=tuple(rows)) if rows else None
 
 
@@ -81,7 +82,7 @@ def info_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             refused.append(f"{card}"[:200])
             continue
         cells = {name: Raw(_text(card, path)) for path, name in _JSON_NAMES.items() if _text(card, path)}
-        rows.append(Row(key=str(number), cells=cells, identities=_identities(Raw(_text(card, ("UUID",))))))
+        rows.append(Row(key=str(number), cells=cells, identities=identities(_text(card, ("UUID",)))))
     return Answer(rows=tuple(rows), refused=tuple(refused))
 
 
@@ -101,10 +102,6 @@ def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
         key = f"{card}/{function}" if function.isdigit() else card
         rows.append(Row(key=key, cells=cells, identities=(bus_id,) if bus_id and key == card else ()))
     return Answer(rows=tuple(rows), refused=tuple(refused))
-
-
-def _identities(uuid: Raw | None) -> tuple[str, ...]:
-    return (uuid.text,) if uuid and len(uuid.text) >= 8 and re.search(r"[1-9A-Fa-f]", uuid.text[4:]) else ()
 
 
 def _text(card: object, path: Sequence[str]) -> str:

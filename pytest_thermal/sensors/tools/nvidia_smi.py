@@ -8,10 +8,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from pytest_thermal.model import Missing, Unit
-from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row, header, normal_bus_id
-from pytest_thermal.sensors.tools.figures import broken, figure, shaped
+from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row, normal_bus_id
+from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, box, column_rows, csv_rows, keys, nested, split_csv
+from pytest_thermal.sensors.tools.query_csv import query_rows
+from pytest_thermal.sensors.tools.readers import Key, box, keys, nested, two_line_columns
 from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
 
 FIELDS = (
@@ -135,8 +136,7 @@ _OLDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 """Fields that older drivers know by another name. Unknown ones without one are not asked for again."""
 
 _FIGURES = frozenset(name for field in FIELDS for name in field.names)
-_NAMES = _FIGURES | {name for field in FIELDS for names in field.limits.values() for name in names}
-_DESCRIBES = frozenset({"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name"})
+_LIMITS = frozenset(name for field in FIELDS for names in field.limits.values() for name in names)
 
 _NEEDED_IN_TABLE = frozenset({"gpu", "bus-id", "temp", "pwr:usage/cap"})
 _UUID = re.compile(r"GPU-[0-9a-fA-F-]{8,}")
@@ -152,27 +152,7 @@ _KERNEL_LIST = Path("/proc/driver/nvidia/gpus")
 
 def query_csv(out: Printed, arguments: Sequence[str]) -> Answer | None:
     """``--query-gpu=… --format=csv``, with or without header and units."""
-    asked = next((split_csv(one.partition("=")[2]) for one in arguments if one.startswith("--query-gpu=")), [])
-    first = next((number for number, line in enumerate(out.lines) if _is_csv_header(line, asked)), None)
-    if first is not None:
-        found, refused = csv_rows(out.lines[first + 1 :], split_csv(out.lines[first]))
-    elif asked and any("noheader" in one for one in arguments):
-        found, refused = csv_rows(out.lines, asked)
-    else:
-        return None
-    rows = []
-    for order, cells in enumerate(found):
-        if all(shaped(raw.text) for name, raw in cells.items() if name in _FIGURES):
-            rows.append(_row(cells, str(order)))
-        else:
-            refused.append(", ".join(raw.text for raw in cells.values()))
-    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
-
-
-def _is_csv_header(line: str, asked: Sequence[str]) -> bool:
-    names = [header(name)[0] for name in split_csv(line)]
-    known = {name for name in _NAMES if "." in name} | _DESCRIBES | {name.casefold() for name in asked}
-    return any(name in known for name in names) and not any(re.match(r"[\d\[]", name) for name in names)
+    return query_rows(out, arguments, _row, figures=_FIGURES, names=_LIMITS)
 
 
 def _row(cells: Cells, order: str) -> Row:
@@ -276,11 +256,12 @@ def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
 
 def dmon(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """``dmon``: header lines begin with ``#`` and come again; the last line of each GPU counts."""
-    titles = [line.strip()[1:].split() for line in out.lines if line.strip().startswith("#")]
-    if len(titles) < 2 or "gpu" not in titles[0] or len(titles[1]) != len(titles[0]):
+    read = two_line_columns(out.lines, mark="#")
+    if read is None:
         return None
-    names = [f"{name} [{unit}]" for name, unit in zip(*titles[:2], strict=True)]
-    found, refused = column_rows(names, [line for line in out.lines if not line.strip().startswith("#")])
+    found, refused = read
+    if not all("gpu" in cells for cells in found):
+        return None
     rows = tuple(_row({**cells, "index": cells["gpu"]}, "") for cells in found if cells["gpu"].text.isdigit())
     return Answer(rows=rows, refused=tuple(refused), stream=True)
 

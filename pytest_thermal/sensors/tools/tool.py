@@ -44,6 +44,8 @@ class Field:
     """What one is in ``unit`` where neither cell nor header names a unit."""
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By the limit's name: the cells that tell it, in the unit of this field."""
+    limits_of: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """More limits, of one of ``names`` only: a hot spot has another than an edge."""
     of_card: bool = False
     """Whether a card of several chips has one figure for all: printed once, it is the card's and not that chip's."""
     zero_is_blank: bool = False
@@ -103,6 +105,11 @@ class Tool:
     """Alternatives that list the devices which ``{card}`` and ``{chip}`` stand for."""
     at_start: tuple[Query, ...] = ()
     """Asked once, for limits that the other queries do not tell."""
+    register: tuple[Query, ...] = ()
+    """Alternatives that tell which device each number is, and whether it is well, where the queries show numbers only.
+
+    Asked at the start, and again whenever the numbers have changed.
+    """
     amend: Callable[[Row], Row] | None = None
     """Takes out of a row what its figures are known not to be."""
     deadline_seconds: float = 10.0
