@@ -22,11 +22,29 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
         SourceSpec(name="cpu_temperature", factory=f"{_HERE}.sysfs.cpu_temperature:make", options=both),
         SourceSpec(name="cpu_load", factory=f"{_HERE}.sysfs.cpu_load:make", options=both, least_period_seconds=0.5),
         SourceSpec(name="rapl", factory=f"{_HERE}.sysfs.rapl:make", options={"sysfs": sysfs}, least_period_seconds=0.5),
-        SourceSpec(name="nvml", factory=f"{_HERE}.nvml:make", options={"only": cards}, least_period_seconds=0.5),
-        _tool("nvidia-smi", cards, 2.0, fallback_for="nvml"),
-        _tool("npu-smi", cards, 5.0),
-        _tool("npu-smi-details", cards, 30.0),
-        _tool("cnmon", cards, 2.0),
+        SourceSpec(
+            name="nvml",
+            factory=f"{_HERE}.nvml:make",
+            options={"only": cards},
+            maker="nvidia",
+            least_period_seconds=0.5,
+        ),
+        _tool("nvidia-smi", cards, 2.0, maker="nvidia", fallback_for="nvml"),
+        _tool("npu-smi", cards, 5.0, maker="ascend"),
+        _tool("npu-smi-details", cards, 30.0, maker="ascend"),
+        _tool("cnmon", cards, 2.0, maker="cambricon"),
+        _tool("amd-smi", cards, 2.0, maker="amd"),
+        _tool("rocm-smi", cards, 2.0, maker="amd", fallback_for="amd-smi"),
+        _tool("hy-smi", cards, 2.0, maker="hygon"),
+        _tool("rocm-smi-dtk", cards, 2.0, maker="hygon", fallback_for="hy-smi"),
+        _tool("mthreads-gmi", cards, 2.0, maker="mthreads"),
+        _tool("ixsmi", cards, 2.0, maker="iluvatar"),
+        _tool("mx-smi", cards, 2.0, maker="metax"),
+        _tool("efsmi", cards, 2.0, maker="enflame"),
+        _tool("xpu-smi", cards, 2.0, maker="kunlunxin"),
+        _tool("xpu-smi-intel", cards, 2.0, maker="intel"),
+        _tool("hl-smi", cards, 2.0, maker="gaudi"),
+        _tool("brsmi", cards, 2.0, maker="biren"),
         SourceSpec(
             name="thermal_zones",
             factory=f"{_HERE}.sysfs.thermal_zones:make",
@@ -56,11 +74,14 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
     return tuple(specs)
 
 
-def _tool(name: str, cards: str, least_period_seconds: float, *, fallback_for: str = "") -> SourceSpec:
+def _tool(
+    name: str, cards: str, least_period_seconds: float, *, maker: str, fallback_for: str = ""
+) -> SourceSpec:
     return SourceSpec(
         name=name,
         factory=f"{_HERE}.tools.known:make",
         options={"tool": name, "only": cards},
         fallback_for=fallback_for,
+        maker=maker,
         least_period_seconds=least_period_seconds,
     )

@@ -8,13 +8,46 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from pytest_thermal.sensors.tools import cnmon, npu_smi, numbers, nvidia_smi
+from pytest_thermal.sensors.tools import (
+    amd_smi,
+    brsmi,
+    cnmon,
+    efsmi,
+    hl_smi,
+    hy_smi,
+    intel_xpu_smi,
+    ixsmi,
+    mthreads_gmi,
+    mx_smi,
+    npu_smi,
+    numbers,
+    nvidia_smi,
+    rocm_smi,
+    xpu_smi,
+)
 from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.tool import Query, Tool
 from pytest_thermal.sensors.tools.tool_source import ToolSource
 
-TOOLS: tuple[Tool, ...] = (nvidia_smi.TOOL, npu_smi.TOOL, npu_smi.DETAILS, cnmon.TOOL)
+TOOLS: tuple[Tool, ...] = (
+    nvidia_smi.TOOL,
+    npu_smi.TOOL,
+    npu_smi.DETAILS,
+    cnmon.TOOL,
+    amd_smi.TOOL,
+    rocm_smi.TOOL,
+    hy_smi.TOOL,
+    hy_smi.IN_DTK,
+    mthreads_gmi.TOOL,
+    ixsmi.TOOL,
+    mx_smi.TOOL,
+    efsmi.TOOL,
+    xpu_smi.TOOL,
+    intel_xpu_smi.TOOL,
+    hl_smi.TOOL,
+    brsmi.TOOL,
+)
 
 _SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>/dev/null")
 _COMMAND_SECONDS = 10.0

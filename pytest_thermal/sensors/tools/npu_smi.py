@@ -17,7 +17,7 @@ from pytest_thermal.sensors.tools.devices import CONFLICT, CONTROLLER
 from pytest_thermal.sensors.tools.figures import fold
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import Key, box, column_rows, keys
-from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
+from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
     Field(
@@ -233,23 +233,19 @@ def amended(row: Row) -> Row:
     return replace(row, cells={**row.cells, "power": Raw("not available")})
 
 
-def _symptom(pattern: str, missing: Missing, meaning: str = "") -> Symptom:
-    return Symptom(pattern=re.compile(pattern, re.IGNORECASE), missing=missing, meaning=meaning)
-
-
 _SYMPTOMS = (
-    _symptom(
+    symptom(
         r"ret is -8005",
         Missing.DEVICE_ERROR,
         "the driver is out of reach: in a container, /dev/davinci_manager or its mounts are missing",
     ),
-    _symptom(r"ret is -8020|device is used", Missing.DEVICE_ERROR, "another container or user holds the device"),
-    _symptom(r"ret is -8002\b", Missing.UNREADABLE, "this user is not allowed to: the driver's group is HwHiAiUser"),
-    _symptom(r"ret is -8006\b", Missing.TIMEOUT),
-    _symptom(r"ret is -(80\d\d|8255|99998|99999)\b|dcmi .*(failed|error)", Missing.DEVICE_ERROR),
-    _symptom(r"there is no npu card", Missing.ABSENT),
-    _symptom(r"invalid card id|error parameter of -[ic]", Missing.ABSENT, "no such card"),
-    _symptom(r"error while loading shared libraries", Missing.DEVICE_ERROR, "the tool's own installation is broken"),
+    symptom(r"ret is -8020|device is used", Missing.DEVICE_ERROR, "another container or user holds the device"),
+    symptom(r"ret is -8002\b", Missing.UNREADABLE, "this user is not allowed to: the driver's group is HwHiAiUser"),
+    symptom(r"ret is -8006\b", Missing.TIMEOUT),
+    symptom(r"ret is -(80\d\d|8255|99998|99999)\b|dcmi .*(failed|error)", Missing.DEVICE_ERROR),
+    symptom(r"there is no npu card", Missing.ABSENT),
+    symptom(r"invalid card id|error parameter of -[ic]", Missing.ABSENT, "no such card"),
+    symptom(r"error while loading shared libraries", Missing.DEVICE_ERROR, "the tool's own installation is broken"),
 )
 
 TOOL = Tool(

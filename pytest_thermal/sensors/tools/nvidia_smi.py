@@ -13,7 +13,7 @@ from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.query_csv import query_rows
 from pytest_thermal.sensors.tools.readers import Key, box, keys, nested, two_line_columns
-from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
+from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
     Field(
@@ -297,10 +297,6 @@ def kernel_list() -> list[str]:
 # ----------------------------------------------------------------------------------------------------- the tool
 
 
-def _symptom(pattern: str, missing: Missing, meaning: str = "") -> Symptom:
-    return Symptom(pattern=re.compile(pattern, re.IGNORECASE), missing=missing, meaning=meaning)
-
-
 TOOL = Tool(
     name="nvidia-smi",
     program="nvidia-smi",
@@ -313,24 +309,24 @@ TOOL = Tool(
     layouts=(query_csv, xml, query_text, table, dmon),
     fields=FIELDS,
     symptoms=(
-        _symptom(_HANDLE.pattern, Missing.DEVICE_ERROR),
-        _symptom("no devices were found|no supported GPUs", Missing.ABSENT, "the driver sees no GPU"),
-        _symptom(
+        symptom(_HANDLE.pattern, Missing.DEVICE_ERROR),
+        symptom("no devices were found|no supported GPUs", Missing.ABSENT, "the driver sees no GPU"),
+        symptom(
             "driver/library version mismatch",
             Missing.DEVICE_ERROR,
             "the driver was updated while its kernel module runs on: reload it or reboot",
         ),
-        _symptom(
+        symptom(
             "couldn't communicate with the nvidia driver", Missing.DEVICE_ERROR, "its kernel module is not loaded"
         ),
-        _symptom("nvml: insufficient permissions", Missing.UNREADABLE, "this user may not open the device files"),
-        _symptom(
+        symptom("nvml: insufficient permissions", Missing.UNREADABLE, "this user may not open the device files"),
+        symptom(
             "failed to initialize nvml: unknown error",
             Missing.DEVICE_ERROR,
             "of a container: it lost its devices, as after systemctl daemon-reload; start it again",
         ),
-        _symptom("failed to initialize nvml|nvidia-smi has failed", Missing.DEVICE_ERROR),
-        _symptom(_UNKNOWN_FIELD.pattern, Missing.NOT_OFFERED, "older than this driver's fields"),
+        symptom("failed to initialize nvml|nvidia-smi has failed", Missing.DEVICE_ERROR),
+        symptom(_UNKNOWN_FIELD.pattern, Missing.NOT_OFFERED, "older than this driver's fields"),
     ),
     census=kernel_list,
     keys_stay=False,

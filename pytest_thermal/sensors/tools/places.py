@@ -57,7 +57,7 @@ def settle(
             if not offering or not _is_its_own(one, device, devices, rows):
                 continue
             row = rows.get(device.key)
-            names = _stands_in(one, row)
+            names = stands_in(one, row)
             part = "" if one.of_card and len(_offering(one, device, devices, rows)) == 1 else device.part
             sensor = Sensor(
                 id=f"{device.card}.{part}{one.quantity}",
@@ -79,7 +79,7 @@ def settle(
     return kept, gone
 
 
-def _stands_in(one: Field, row: Row | None) -> tuple[str, ...]:
+def stands_in(one: Field, row: Row | None) -> tuple[str, ...]:
     """The cell that a field is read from: the first with a figure, else the first there is, else whichever comes."""
     there = tuple(name for name in one.names if row and name in row.cells)
     valued = tuple(name for name in there if _value(one, row, (name,)) is not None)

@@ -28,6 +28,30 @@ class Symptom:
     """For the person who reads it."""
 
 
+def symptom(pattern: str, missing: Missing, meaning: str = "") -> Symptom:
+    """A symptom whose ``pattern`` fits in any case."""
+    return Symptom(pattern=re.compile(pattern, re.IGNORECASE), missing=missing, meaning=meaning)
+
+
+COMMON_SYMPTOMS = (
+    symptom("error while loading shared libraries", Missing.DEVICE_ERROR, "the tool's own installation is broken"),
+    symptom("permission denied|operation not permitted|not permitted|must be root", Missing.UNREADABLE),
+    symptom(
+        r"\bno (supported )?\w* ?(devices?|gpus?|cards?|accelerators?) (was |were )?(found|detected)"
+        r"|(devices?|gpus?|cards?) not found|there is no \w+ (device|card)",
+        Missing.ABSENT,
+        "the driver sees no card",
+    ),
+    symptom(
+        r"driver.*(not (loaded|initiali[sz]ed|running|found|installed)|fail|mismatch)"
+        r"|fail(ed)? to (init|open|get|connect|load)|initiali[sz]ation failed|cannot open",
+        Missing.DEVICE_ERROR,
+        "the driver is out of reach",
+    ),
+)
+"""What tools of many vendors say where they have nothing to show."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Field:
     """One quantity that a tool gives of each device."""
@@ -117,6 +141,7 @@ class Tool:
     start_seconds: float = 30.0
     """For the first one: a driver may have to wake its devices."""
     environ: Mapping[str, str] = field(default_factory=dict)
+    """For the tool. A ``PATH`` of any kind is searched after the one that is set."""
 
     def problem(self, out: Printed) -> Problem | None:
         """What the tool says is wrong, where it does."""
