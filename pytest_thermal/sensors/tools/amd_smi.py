@@ -86,7 +86,7 @@ def metric_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
                 rows.append(_row(f"{number}", flat(gpu)))
             else:
                 refused.append(f"{gpu}"[:200])
-        return Answer(rows=tuple(rows), refused=tuple(refused))
+        return Answer(rows=tuple(rows), refused=tuple(refused), ended=True)
     return None
 
 

@@ -163,7 +163,7 @@ class Asker:
             problem = Problem(missing=Missing.UNREADABLE, said=ran.problem)
         if problem is None and answer.refused:
             problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=f"printed {answer.refused[0][:160]!r}")
-        if problem is None and answer.rows and ran.out.torn:
+        if problem is None and answer.rows and ran.out.torn and not answer.ended:
             said = f"the output ends in the middle of a line: {ran.out.torn[-80:]!r}"
             problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=said)
         if problem is None and not answer.rows:
@@ -238,4 +238,4 @@ class Asker:
 
 
 def _cut(ran: Ran, answer: Answer) -> bool:
-    return bool(answer.refused or ran.out.torn or ran.problem)
+    return bool(answer.refused or ran.problem or (ran.out.torn and not answer.ended))

@@ -83,7 +83,7 @@ def info_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             continue
         cells = {name: Raw(_text(card, path)) for path, name in _JSON_NAMES.items() if _text(card, path)}
         rows.append(Row(key=str(number), cells=cells, identities=identities(_text(card, ("UUID",)))))
-    return Answer(rows=tuple(rows), refused=tuple(refused))
+    return Answer(rows=tuple(rows), refused=tuple(refused), ended=True)
 
 
 def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:

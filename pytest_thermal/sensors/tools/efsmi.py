@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, header
 from pytest_thermal.sensors.tools.devices import CONFLICT
-from pytest_thermal.sensors.tools.figures import fold
+from pytest_thermal.sensors.tools.figures import absent, blank, fold
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import Key, box, flat, json_documents, keys, two_line_columns
@@ -73,7 +73,7 @@ def query_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
                 rows.append(_row(number, leaves))
             else:
                 refused.append(f"{device}"[:200])
-        return Answer(rows=tuple(rows), refused=tuple(refused))
+        return Answer(rows=tuple(rows), refused=tuple(refused), ended=True)
     return None
 
 
@@ -90,11 +90,13 @@ def _row(number: str, leaves: Iterable[tuple[tuple[str, str], str]]) -> Row:
     text = {name: raw.text for name, raw in cells.items()}
     address = f"{text.get('domain', '0000')}:{text.get('bus', '')}:{text.get('dev', '')}.{text.get('func', '')}"
     health = text.get("health", "")
+    shown = [text[name] for name in ("gcu temp", "cur power") if name in text and not absent(text[name])]
+    dead = all(blank(one) for one in shown) and (bool(shown) or fold(health) not in _WELL)
     return Row(
         key=number,
         cells=cells,
         identities=identities(text.get("dev uuid", ""), text.get("dev sn", ""), bus=address),
-        fault="" if fold(health) in _WELL else f"health {health}",
+        fault=f"health {health or 'not told'}, and its temperature and power are 0" if dead else "",
     )
 
 

@@ -87,6 +87,11 @@ def absent(text: str) -> bool:
     return folded in _ABSENT or bool(_ABSENT_BECAUSE.fullmatch(folded))
 
 
+def blank(text: str) -> bool:
+    """Whether a cell says nothing, or 0 in whatever unit: what a card that is not well leaves in every cell."""
+    return absent(text) or bool(re.fullmatch(r"0+(?:\.0+)?\s*[^\d\s]*", fold(text)))
+
+
 def shaped(text: str) -> bool:
     """Whether a cell has the form of a figure, or of a word for none."""
     folded = fold(text)

@@ -15,7 +15,8 @@ TOOL = Tool(
     device="dcu",
     queries=(Query(arguments=_ASKED, layout=cards_json), Query(arguments=(), layout=table)),
     layouts=(cards_json, table),
-    fields=FIELDS,
+    # Its cards have no fan of their own: 0 % is none.
+    fields=tuple(replace(field, zero_is_blank=True) if "fan" in field.names else field for field in FIELDS),
     symptoms=COMMON_SYMPTOMS,
     keys_stay=False,
     at_start=(Query(arguments=("--showmaxpower", "--showbus", "--json"), layout=cards_json),),

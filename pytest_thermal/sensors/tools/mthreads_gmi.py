@@ -66,7 +66,7 @@ def query_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
                 rows.append(_row(cells["index"].text, cells))
             else:
                 refused.append(f"{gpu}"[:200])
-        return Answer(rows=tuple(rows), refused=tuple(refused))
+        return Answer(rows=tuple(rows), refused=tuple(refused), ended=True)
     return None
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header, normal_bus_id
 from pytest_thermal.sensors.tools.devices import CONFLICT, CONTROLLER
-from pytest_thermal.sensors.tools.figures import fold
+from pytest_thermal.sensors.tools.figures import blank, fold
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import Key, box, column_rows, keys
 from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
@@ -105,8 +105,8 @@ def _fault(cells: Cells) -> str:
     health = cells.get("health", Raw("")).text
     shown = (cells.get(name) for name in ("temp", "power", "hbm-usage", "aicore", "npu util"))
     values = [raw.text for raw in shown if raw is not None]
-    blank = all(re.fullmatch(r"0+(\.0+)?|-|NA|N/A", text) for text in values)
-    return f"health {health}, and all figures are 0" if fold(health) not in _HEALTHY and blank else ""
+    well = fold(health) in _HEALTHY or not all(blank(text) for text in values)
+    return "" if well else f"health {health}, and all figures are 0"
 
 
 def sections(out: Printed, arguments: Sequence[str]) -> Answer | None:

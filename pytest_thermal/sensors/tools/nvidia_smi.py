@@ -181,7 +181,7 @@ def xml(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     for order, gpu in enumerate(root.findall("gpu")):
         cells = {**_flat(gpu), "pci.bus_id": Raw(gpu.get("id", ""))}
         rows.append(_row({**_absolute(cells, _XML_MARGINS), **cells}, str(order)))
-    return Answer(rows=tuple(rows))
+    return Answer(rows=tuple(rows), ended=True)
 
 
 def _flat(element: ET.Element, above: str = "") -> dict[str, Raw]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row, header
-from pytest_thermal.sensors.tools.figures import absent, fold
+from pytest_thermal.sensors.tools.figures import blank, fold
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import column_rows, json_documents
@@ -67,7 +67,7 @@ def cards_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
         if cards:
             rows = [_json_row(number, card) for number, card in cards.items() if isinstance(card, dict)]
             refused = [f"{card}"[:200] for card in cards.values() if not isinstance(card, dict)]
-            return Answer(rows=tuple(rows), refused=tuple(refused))
+            return Answer(rows=tuple(rows), refused=tuple(refused), ended=True)
     return None
 
 
@@ -118,9 +118,8 @@ def _table_row(found: Cells) -> Row:
         cells.setdefault(spelled, Raw(raw.text, raw.unit or unit))
     mode = cells.get("mode", Raw("Normal")).text
     figures = [cells[name].text for name in ("temp", "avgpwr") if name in cells]
-    blank = all(absent(text) or re.fullmatch(r"0+(\.0+)?\s*[cCwW]?", text) for text in figures)
-    fault = f"mode {mode}, and no temperature or power" if fold(mode) != "normal" and blank else ""
-    return Row(key=cells["card"].text, cells=cells, fault=fault)
+    well = fold(mode) == "normal" or not all(blank(text) for text in figures)
+    return Row(key=cells["card"].text, cells=cells, fault="" if well else f"mode {mode}, and no temperature or power")
 
 
 def is_hygon(out: Printed) -> bool:
