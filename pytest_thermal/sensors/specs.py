@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.sensors.source import SourceSpec
+from pytest_thermal.sensors.tools import known
+from pytest_thermal.sensors.tools.tool import Tool
 
 _HERE = "pytest_thermal.sensors"
 
@@ -29,22 +31,7 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
             maker="nvidia",
             least_period_seconds=0.5,
         ),
-        _tool("nvidia-smi", cards, 2.0, maker="nvidia", fallback_for="nvml"),
-        _tool("npu-smi", cards, 5.0, maker="ascend"),
-        _tool("npu-smi-details", cards, 30.0, maker="ascend"),
-        _tool("cnmon", cards, 2.0, maker="cambricon"),
-        _tool("amd-smi", cards, 2.0, maker="amd"),
-        _tool("rocm-smi", cards, 2.0, maker="amd", fallback_for="amd-smi"),
-        _tool("hy-smi", cards, 2.0, maker="hygon"),
-        _tool("rocm-smi-dtk", cards, 2.0, maker="hygon", fallback_for="hy-smi"),
-        _tool("mthreads-gmi", cards, 2.0, maker="mthreads"),
-        _tool("ixsmi", cards, 2.0, maker="iluvatar"),
-        _tool("mx-smi", cards, 2.0, maker="metax"),
-        _tool("efsmi", cards, 2.0, maker="enflame"),
-        _tool("xpu-smi", cards, 2.0, maker="kunlunxin"),
-        _tool("xpu-smi-intel", cards, 2.0, maker="intel"),
-        _tool("hl-smi", cards, 2.0, maker="gaudi"),
-        _tool("brsmi", cards, 2.0, maker="biren"),
+        *(_of_tool(tool, cards) for tool in known.TOOLS),
         SourceSpec(
             name="thermal_zones",
             factory=f"{_HERE}.sysfs.thermal_zones:make",
@@ -74,14 +61,12 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
     return tuple(specs)
 
 
-def _tool(
-    name: str, cards: str, least_period_seconds: float, *, maker: str, fallback_for: str = ""
-) -> SourceSpec:
+def _of_tool(tool: Tool, cards: str) -> SourceSpec:
     return SourceSpec(
-        name=name,
+        name=tool.name,
         factory=f"{_HERE}.tools.known:make",
-        options={"tool": name, "only": cards},
-        fallback_for=fallback_for,
-        maker=maker,
-        least_period_seconds=least_period_seconds,
+        options={"tool": tool.name, "only": cards},
+        maker=tool.maker,
+        fallback_for=tool.fallback_for,
+        least_period_seconds=tool.least_period_seconds,
     )

@@ -113,6 +113,7 @@ def _row(number: str, cells: Cells) -> Row:
 TOOL = Tool(
     name="amd-smi",
     program="amd-smi",
+    maker="amd",
     device="gpu",
     queries=(Query(arguments=("metric", "--json"), layout=metric_json),),
     layouts=(metric_json, metric_text),

@@ -57,6 +57,7 @@ def _row(found: dict[str, Raw], order: str) -> Row:
 TOOL = Tool(
     name="brsmi",
     program="brsmi",
+    maker="biren",
     device="gpu",
     queries=(
         Query(

@@ -113,6 +113,7 @@ def _text(card: object, path: Sequence[str]) -> str:
 TOOL = Tool(
     name="cnmon",
     program="cnmon",
+    maker="cambricon",
     device="mlu",
     queries=(
         Query(arguments=("info", "-e", "-m", "-u", "-p"), layout=info_text),

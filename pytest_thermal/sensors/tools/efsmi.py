@@ -131,6 +131,7 @@ def dmon(out: Printed, _arguments: Sequence[str]) -> Answer | None:
 TOOL = Tool(
     name="efsmi",
     program="efsmi",
+    maker="enflame",
     device="gcu",
     queries=(
         Query(arguments=("-q",), layout=query_text),

@@ -70,6 +70,7 @@ def _row(cells: dict[str, Raw], order: str) -> Row:
 TOOL = Tool(
     name="hl-smi",
     program="hl-smi",
+    maker="gaudi",
     device="hpu",
     queries=(
         Query(

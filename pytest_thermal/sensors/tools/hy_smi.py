@@ -12,6 +12,7 @@ _ASKED = ("--showtemp", "--showpower", "--showuse", "--showmemuse", "--showbus",
 TOOL = Tool(
     name="hy-smi",
     program="hy-smi",
+    maker="hygon",
     device="dcu",
     queries=(Query(arguments=_ASKED, layout=cards_json), Query(arguments=(), layout=table)),
     layouts=(cards_json, table),
@@ -29,5 +30,6 @@ IN_DTK = replace(
     program="rocm-smi",
     queries=(Query(arguments=_ASKED, layout=hygon_json), Query(arguments=(), layout=hygon_table)),
     layouts=(hygon_json, hygon_table),
+    fallback_for="hy-smi",
     environ={"PATH": "/opt/dtk/bin"},
 )

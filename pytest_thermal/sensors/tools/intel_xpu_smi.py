@@ -56,6 +56,7 @@ def _row(number: str, found: Cells) -> Row:
 TOOL = Tool(
     name="xpu-smi-intel",
     program="xpu-smi",
+    maker="intel",
     device="gpu",
     queries=(
         Query(arguments=("dump", "-d", "-1", "-m", "0,1,2,3,4,5,18", "-n", "1"), layout=dump),

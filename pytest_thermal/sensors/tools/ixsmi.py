@@ -78,6 +78,7 @@ def _query(fields: str) -> Query:
 TOOL = Tool(
     name="ixsmi",
     program="ixsmi",
+    maker="iluvatar",
     device="gpu",
     queries=(
         _query(

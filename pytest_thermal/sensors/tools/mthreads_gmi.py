@@ -98,6 +98,7 @@ def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
 TOOL = Tool(
     name="mthreads-gmi",
     program="mthreads-gmi",
+    maker="mthreads",
     device="gpu",
     queries=(Query(arguments=("-q", "--json"), layout=query_json), Query(arguments=(), layout=table)),
     layouts=(query_json, table),

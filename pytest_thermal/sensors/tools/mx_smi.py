@@ -130,6 +130,7 @@ def _with_units(cells: Cells, names: Sequence[str], units: Sequence[str]) -> Cel
 TOOL = Tool(
     name="mx-smi",
     program="mx-smi",
+    maker="metax",
     device="gpu",
     # The table tells each card's address; dmon only numbers, though it is finer.
     queries=(

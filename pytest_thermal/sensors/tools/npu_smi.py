@@ -251,12 +251,14 @@ _SYMPTOMS = (
 TOOL = Tool(
     name="npu-smi",
     program="npu-smi",
+    maker="ascend",
     device="npu",
     queries=(Query(arguments=("info",), layout=table),),
     layouts=(table, sections, watch),
     fields=FIELDS,
     symptoms=_SYMPTOMS,
     amend=amended,
+    least_period_seconds=5.0,
     deadline_seconds=20.0,
     start_seconds=60.0,
 )
@@ -270,6 +272,7 @@ DETAILS = replace(
         Query(arguments=("info", "-t", "power", "-i", "{card}"), layout=sections, only_named=_CONTROLLER_POWER_NAMES),
     ),
     fields=tuple(field for field in FIELDS if field.quantity in {"memory.temperature_celsius", "power_watts"}),
+    least_period_seconds=30.0,
     deadline_seconds=60.0,
 )
 """What the table leaves out: one call a chip, so that it has a lane of its own."""

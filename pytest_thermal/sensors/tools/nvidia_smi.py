@@ -300,6 +300,7 @@ def kernel_list() -> list[str]:
 TOOL = Tool(
     name="nvidia-smi",
     program="nvidia-smi",
+    maker="nvidia",
     device="gpu",
     queries=(
         Query(arguments=(f"--query-gpu={','.join(_ASKED)}", "--format=csv"), layout=query_csv, adapt=adapted),
@@ -329,6 +330,7 @@ TOOL = Tool(
         symptom(_UNKNOWN_FIELD.pattern, Missing.NOT_OFFERED, "older than this driver's fields"),
     ),
     census=kernel_list,
+    fallback_for="nvml",
     keys_stay=False,
     at_start=(Query(arguments=("-q", "-x"), layout=xml),),
 )

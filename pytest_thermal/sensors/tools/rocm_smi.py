@@ -152,6 +152,7 @@ def hygon_table(out: Printed, arguments: Sequence[str]) -> Answer | None:
 TOOL = Tool(
     name="rocm-smi",
     program="rocm-smi",
+    maker="amd",
     device="gpu",
     queries=(
         Query(
@@ -172,6 +173,7 @@ TOOL = Tool(
         *COMMON_SYMPTOMS,
     ),
     keys_stay=False,
+    fallback_for="amd-smi",
     at_start=(Query(arguments=("--showmaxpower", "--showbus", "--json"), layout=amd_json),),
     environ={"PATH": "/opt/rocm/bin"},
 )

@@ -112,6 +112,8 @@ class Tool:
     name: str
     """The source's name."""
     program: str
+    maker: str
+    """Whose devices these are; part of their names where another maker's have the same."""
     device: str
     """What ids call its devices: ``gpu``, ``npu``, ``mlu``."""
     queries: tuple[Query, ...]
@@ -136,6 +138,10 @@ class Tool:
     """
     amend: Callable[[Row], Row] | None = None
     """Takes out of a row what its figures are known not to be."""
+    fallback_for: str = ""
+    """Name of the source it stands in for, where that one is not available."""
+    least_period_seconds: float = 2.0
+    """Between two readings."""
     deadline_seconds: float = 10.0
     """For one reading, however many commands it takes."""
     start_seconds: float = 30.0

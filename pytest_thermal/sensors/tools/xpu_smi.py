@@ -89,6 +89,7 @@ def _machine_row(line: str) -> Row | None:
 TOOL = Tool(
     name="xpu-smi",
     program="xpu-smi",
+    maker="kunlunxin",
     device="xpu",
     queries=(Query(arguments=(), layout=table), Query(arguments=("-m",), layout=machine)),
     layouts=(table, machine),
