@@ -121,6 +121,40 @@ def test_a_metax_card_that_only_the_list_shows_is_a_fault_of_that_card() -> None
     }
 
 
+def test_metax_texts_of_power_memory_and_use() -> None:
+    out = (
+        "GPU#0  MXC500  0000:1e:00.0\n\tBoard Power\n"
+        "\t    slot 12V                                  :  12.10 V   2.000 A   24.20 W\n"
+        "\t    Total                                     :  12.05 V   4.100 A   49.50 W\n"
+        "\tMemory\n"
+        "\t    vis_vram total                            :  67108864 KB\n"
+        "\t    vis_vram used                             :  881664 KB\n"
+    )
+    source = own_tool(Canned(out), "mx-smi")
+    assert values(source) == {"gpu0.power_watts": 49.5, "gpu0.memory.used_bytes": 881664 * 1024}
+    assert {sensor.id: sensor.limits for sensor in source.sensors()}["gpu0.memory.used_bytes"] == {"max": 2.0**36}
+
+
+def test_a_metax_table_with_more_columns() -> None:
+    out = (
+        "+---------------------------------------------------------------------------------+\n"
+        "| MX-SMI 2.3.1                        Kernel Mode Driver Version: 3.8.30          |\n"
+        "|------------------------------------+---------------------+----------------------+\n"
+        "| GPU     NAME         Persistence-M | Bus-id              | GPU-Util      sGPU-M |\n"
+        "| Temp    Pwr:Usage/Cap         Perf | Memory-Usage        | GPU-State            |\n"
+        "|====================================+=====================+======================|\n"
+        "| 0       MetaX C500             Off | 0000:38:00.0        | 3%            Native |\n"
+        "| 45C     72W / 350W              P9 | 987/65536 MiB       | Available            |\n"
+        "+------------------------------------+---------------------+----------------------+\n"
+    )
+    assert values(own_tool(Canned(out), "mx-smi")) == {
+        "gpu0.temperature_celsius": 45,
+        "gpu0.power_watts": 72,
+        "gpu0.utilization_percent": 3,
+        "gpu0.memory.used_bytes": 987 * 2**20,
+    }
+
+
 def test_an_unwell_card_that_still_measures_is_still_measured() -> None:
     hot = text("efsmi_q.txt").replace("Health                   : True", "Health                   : False")
     assert values(own_tool(Canned(hot), "efsmi"))["gcu1.temperature_celsius"] == 74

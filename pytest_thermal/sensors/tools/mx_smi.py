@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from pytest_thermal.model import Unit
-from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header
+from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header, normal_bus_id
 from pytest_thermal.sensors.tools.figures import UNITS, fold
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
@@ -35,6 +35,7 @@ FIELDS = (
 
 _NEEDED_IN_TABLE = frozenset({"gpu", "bus-id", "temp", "memory-usage", "gpu-util"})
 _TITLE = re.compile(r"GPU#(\d+)\s+(?:\S.*?\s+)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*(.*)")
+_TOTAL_POWER = re.compile(r"total\b.*?(?<![\d.])(\d+(?:\.\d+)?)\s*W", re.IGNORECASE)
 _UUID = re.compile(r"UUID:\s*([^\s)]+)")
 _FIRST_COLUMNS = frozenset({"dev", "device", "gpu_id", "index"})
 _UNIT_WORDS = frozenset({"", "-", *UNITS})
@@ -92,7 +93,11 @@ def _leaves(found: Sequence[Key]) -> Cells:
     """Cells by their key alone; the number of the sensor in brackets differs from card to card and is no unit."""
     cells: dict[str, Raw] = {}
     for key in found:
-        if key.value:
+        # Of a board's rails, with volts and amperes before the watts, their sum.
+        total = _TOTAL_POWER.fullmatch(f"{key.name} {key.value}")
+        if total:
+            cells.setdefault("total power", Raw(total[1], "W"))
+        elif key.value:
             cells.setdefault(header(key.name)[0], Raw(key.value))
     return cells
 
@@ -112,7 +117,9 @@ def dmon(out: Printed, _arguments: Sequence[str]) -> Answer | None:
         for cells in found:
             number = next(iter(cells.values())).text
             if number.isdigit():
-                rows.append(Row(key=number, cells=_with_units(cells, names, units if has_units else [])))
+                bus = next((raw.text for raw in cells.values() if normal_bus_id(raw.text)), "")
+                told = _with_units(cells, names, units if has_units else [])
+                rows.append(Row(key=number, cells=told, identities=identities(bus=bus)))
             else:
                 refused.append(",".join(raw.text for raw in cells.values()))
         return Answer(rows=tuple(rows), refused=tuple(refused), stream=True) if rows or refused else None
@@ -149,5 +156,5 @@ TOOL = Tool(
     symptoms=COMMON_SYMPTOMS,
     keys_stay=False,
     register=(Query(arguments=("-L",), layout=shown_text),),
-    environ={"PATH": "/opt/mxdriver/bin"},
+    environ={"PATH": "/opt/mxdriver/bin:/opt/maca/bin"},
 )
