@@ -121,6 +121,11 @@ def test_a_metax_card_that_only_the_list_shows_is_a_fault_of_that_card() -> None
     }
 
 
+def test_a_list_without_figures_still_says_what_is_broken() -> None:
+    reason = own_tool(Canned(text("mx-smi_list.txt")), "mx-smi").probe().reason
+    assert "gpu1: Not Available(MetaX Sysfs File Unaccessible)" in reason
+
+
 def test_metax_texts_of_power_memory_and_use() -> None:
     out = (
         "GPU#0  MXC500  0000:1e:00.0\n\tBoard Power\n"
