@@ -151,11 +151,13 @@ class Tool:
 
     def problem(self, out: Printed) -> Problem | None:
         """What the tool says is wrong, where it does."""
-        for line in (*out.lines, out.torn):
+        # Hardly any output says so, and some have thousands of lines.
+        possible = [symptom for symptom in self.symptoms if symptom.pattern.search(out.text)]
+        for line in (*out.lines, out.torn) if possible else ():
             # A box holds figures and their titles, and never a message.
             if line.lstrip().startswith(("|", "+")):
                 continue
-            for symptom in self.symptoms:
+            for symptom in possible:
                 match = symptom.pattern.search(line)
                 if match:
                     device = match.groupdict().get("device") or ""
