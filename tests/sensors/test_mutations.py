@@ -95,3 +95,28 @@ def test_a_tool_in_another_language_is_not_understood(name: str) -> None:
     text = re.sub(r"[A-Za-z][A-Za-z ._-]{2,}", lambda match: "值" * len(match[0]), canned.out.decode())
     canned.out = text.encode()
     assert values(source) == {}
+
+
+@pytest.mark.parametrize(
+    "name, second",
+    [
+        ("cnmon_info.txt", "Card 1"),
+        ("amd-smi_metric_text.txt", "GPU: 1"),
+        ("efsmi_q.txt", "DEV ID 1"),
+        ("mx-smi_temperature.txt", "GPU#1"),
+        ("nvidia-smi_text_margins.txt", "GPU 0"),
+    ],
+)
+def test_where_the_title_between_two_cards_is_lost_no_figure_is_anybodys(name: str, second: str) -> None:
+    """Even where the first card's own figure is lost too, so that the second's stands in its block alone."""
+    canned = canned_file(name)
+    assert isinstance(canned.out, bytes)
+    lines = canned.out.decode().splitlines(keepends=True)
+    source = user_command(canned, EXPECTED[name]["command"])
+    right = values(source)
+    title = [number for number, line in enumerate(lines) if line.startswith(second)][-1]
+    begin = next(number for number, line in enumerate(lines) if re.match(r"Card|GPU|DEV", line))
+    for lost in range(begin + 1, title):
+        canned.out = "".join(line for number, line in enumerate(lines) if number not in {lost, title})
+        found = values(source)
+        assert found.items() <= right.items(), lines[lost]

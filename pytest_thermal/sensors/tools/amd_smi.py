@@ -8,7 +8,7 @@ from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Row
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, flat, json_documents, keys, nested
+from pytest_thermal.sensors.tools.readers import Key, flat, holds_two, json_documents, keys, nested
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool, symptom
 
 
@@ -71,6 +71,12 @@ FIELDS = (
     Field(quantity="throttle.slowdown_bits", unit=Unit.BITS, names=("power/throttle status",)),
 )
 
+_TEXT_FIGURES = frozenset(
+    f"{group.replace(' ', '_')}/{name.replace(' ', '_')}"
+    for field in FIELDS
+    for group, _, name in (one.partition("/") for one in field.names)
+)
+
 
 def metric_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """``--json`` of any sub-command: a list of GPUs, or that list as ``gpu_data``. Text may come before it."""
@@ -98,10 +104,15 @@ def metric_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             blocks.append((key.value, []))
         elif key and blocks:
             blocks[-1][1].append(key)
-    rows = [
-        _row(number, {name.replace("_", " "): raw for name, raw in nested(block).items()}) for number, block in blocks
-    ]
-    return Answer(rows=tuple(rows)) if rows else None
+    # Figures stand in several groups; a group that comes again is another card's.
+    whole = [(number, block) for number, block in blocks if not holds_two(block, _TEXT_FIGURES)]
+    refused = [f"GPU {number}, which has figures twice" for number, block in blocks if (number, block) not in whole]
+    rows = [_row(number, {_spelled(name): raw for name, raw in nested(block).items()}) for number, block in whole]
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if blocks else None
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _row(number: str, cells: Cells) -> Row:

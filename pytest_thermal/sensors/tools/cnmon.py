@@ -9,7 +9,7 @@ from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, normal_bus_id
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, box, first_json, keys, nested
+from pytest_thermal.sensors.tools.readers import Key, box, first_json, holds_two, keys, nested
 from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
 
 FIELDS = (
@@ -39,6 +39,7 @@ FIELDS = (
     Field(quantity="fan.speed_percent", unit=Unit.PERCENT, names=("fan/percent", "fan")),
 )
 
+_FIGURES = frozenset(name for field in FIELDS for name in field.names)
 _JSON_NAMES: Mapping[tuple[str, ...], str] = {
     ("Temperature", "Chip"): "temperature/chip",
     ("Temperature", "Board"): "temperature/board",
@@ -61,11 +62,15 @@ def info_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             blocks.append((title[1], []))
         elif key and blocks:
             blocks[-1][1].append(key)
-    rows = []
+    rows: list[Row] = []
+    refused: list[str] = []
     for card, block in blocks:
         cells = nested(block)
+        if holds_two(block, _FIGURES):
+            refused.append(f"Card {card}, which has figures twice")
+            continue
         rows.append(Row(key=card, cells=cells, identities=identities(cells.get("uuid", Raw("")).text)))
-    return Answer(rows=tuple(rows)) if rows else None
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 def info_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:

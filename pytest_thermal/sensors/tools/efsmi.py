@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_thermal.model import Unit
@@ -53,8 +54,17 @@ def query_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             blocks.append((title[1], []))
         elif key and blocks:
             blocks[-1][1].append(key)
-    rows = [_row(number, ((header(key.name), key.value) for key in block if key.value)) for number, block in blocks]
-    return Answer(rows=tuple(rows)) if rows else None
+    rows: list[Row] = []
+    refused: list[str] = []
+    for number, block in blocks:
+        leaves = [(header(key.name), key.value) for key in block if key.value]
+        seen = Counter(name for (name, _), _ in leaves)
+        if any(seen[name] > 1 for field in FIELDS for name in field.names):
+            # The title between two cards was lost: it is neither's.
+            refused.append(f"DEV ID {number}, which has figures twice")
+        else:
+            rows.append(_row(number, leaves))
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 def query_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header, normal_bus_id
 from pytest_thermal.sensors.tools.figures import UNITS, fold
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, box, csv_rows, keys, split_csv
+from pytest_thermal.sensors.tools.readers import Key, box, csv_rows, holds_two, keys, split_csv
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool
 
 FIELDS = (
@@ -35,6 +36,7 @@ FIELDS = (
 
 _NEEDED_IN_TABLE = frozenset({"gpu", "bus-id", "temp", "memory-usage", "gpu-util"})
 _TITLE = re.compile(r"GPU#(\d+)\s+(?:\S.*?\s+)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*(.*)")
+_SHOWN = frozenset({"hotspot", "air-inlet", "vis_vram used"})
 _TOTAL_POWER = re.compile(r"total\b.*?(?<![\d.])(\d+(?:\.\d+)?)\s*W", re.IGNORECASE)
 _UUID = re.compile(r"UUID:\s*([^\s)]+)")
 _FIRST_COLUMNS = frozenset({"dev", "device", "gpu_id", "index"})
@@ -71,22 +73,27 @@ def shown_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """``-L`` and ``--show-…``: a line ``GPU#n`` for each card, and what belongs to it below."""
     titles = [_TITLE.fullmatch(line.strip()) for line in out.lines]
     places = [number for number, title in enumerate(titles) if title]
-    rows = []
+    rows: list[Row] = []
+    refused: list[str] = []
     for begin, end in itertools.pairwise([*places, len(titles)]):
         title = titles[begin]
         if title is None:
+            continue
+        block = [key for key in keys(out.lines[begin + 1 : end]) if key]
+        if holds_two([replace(key, depth=0) for key in block], _SHOWN):
+            refused.append(f"GPU#{title[1]}, which has figures twice")
             continue
         state = title[3]
         uuid = _UUID.search(state)
         rows.append(
             Row(
                 key=title[1],
-                cells=_leaves([key for key in keys(out.lines[begin + 1 : end]) if key]),
+                cells=_leaves(block),
                 identities=identities(uuid[1] if uuid else "", bus=title[2]),
                 fault=_fault(state),
             )
         )
-    return Answer(rows=tuple(rows)) if rows else None
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 def _leaves(found: Sequence[Key]) -> Cells:

@@ -12,7 +12,7 @@ from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row
 from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.query_csv import query_rows
-from pytest_thermal.sensors.tools.readers import Key, box, keys, nested, two_line_columns
+from pytest_thermal.sensors.tools.readers import Key, box, holds_two, keys, nested, two_line_columns
 from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
@@ -203,11 +203,15 @@ def query_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             blocks.append((title[1], []))
         elif key and blocks:
             blocks[-1][1].append(key)
-    rows = []
+    rows: list[Row] = []
+    refused: list[str] = []
     for order, (bus_id, block) in enumerate(blocks):
+        if holds_two(block, _FIGURES):
+            refused.append(f"GPU {bus_id}, which has figures twice")
+            continue
         cells = {**nested(block), "pci.bus_id": Raw(bus_id)}
         rows.append(_row({**_absolute(cells, _TEXT_MARGINS), **cells}, str(order)))
-    return Answer(rows=tuple(rows)) if rows else None
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 _XML_MARGINS = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_thermal.sensors.tools.answer import Raw, cells, header
@@ -172,16 +173,27 @@ def _split_key(line: str) -> tuple[str, str, str]:
 def nested(found: Sequence[Key]) -> dict[str, Raw]:
     """Cells named by their path: ``temperature/chip``. A group is a key without value that deeper keys follow."""
     result: dict[str, Raw] = {}
+    for path, raw in _paths(found):
+        result.setdefault(path, raw)
+    return result
+
+
+def holds_two(found: Sequence[Key], figures: Iterable[str]) -> bool:
+    """Whether a block has one of these figures twice: the title between two devices was lost, and it is neither's."""
+    seen = Counter(path for path, _ in _paths(found))
+    return any(seen[name] > 1 for name in figures)
+
+
+def _paths(found: Sequence[Key]) -> Iterator[tuple[str, Raw]]:
     path: list[Key] = []
     for key in found:
         while path and path[-1].depth >= key.depth:
             path.pop()
         name, unit = header(key.name)
         if key.value:
-            result.setdefault("/".join([*(header(one.name)[0] for one in path), name]), Raw(key.value, unit))
+            yield "/".join([*(header(one.name)[0] for one in path), name]), Raw(key.value, unit)
         else:
             path.append(key)
-    return result
 
 
 # ------------------------------------------------------------------------------------------------- columns
