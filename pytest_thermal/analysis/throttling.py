@@ -13,6 +13,8 @@ import numpy as np
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
+ANY_REASON = "slowdown"
+"""What a device's summary is called that says whether it is slowed down, and not why."""
 MOST_TICKS = 5.0
 """A sampled flag is believed for no longer than this after its reading."""
 
@@ -72,6 +74,10 @@ def measure_throttling(reasons: Mapping[str, Series], phase: Phase) -> Throttlin
         for reason, figure in figures.items()
         if kind_of(reason) is ThrottleKind.THERMAL and figure.value is not None
     ]
+    whole = figures.get(ANY_REASON)
+    if not thermal and whole is not None and whole.value == 0.0:
+        # A device that says in one word whether it is slowed down at all, and is not, is not slowed down by heat.
+        thermal = [whole]
     if thermal:
         longest = max(thermal, key=lambda figure: figure.value or 0.0)
         total = Figure(

@@ -39,7 +39,7 @@ def power_of(device: str, series: Mapping[str, Series]) -> Series | None:
 def throttle_reasons(device: str, series: Mapping[str, Series]) -> dict[str, Series]:
     """By reason, a counter of milliseconds or a flag, as ``analysis.measure_throttling`` takes them.
 
-    A register of flags is taken apart only where the device has no counters.
+    A register of flags is taken apart, and flags of single reasons are taken, only where the device has no counters.
     """
     own = [one for one in series.values() if one.sensor.device == device and is_throttle(one.sensor)]
     counters = {
@@ -50,7 +50,14 @@ def throttle_reasons(device: str, series: Mapping[str, Series]) -> dict[str, Ser
     if any(one.present.any() for one in counters.values()):
         return counters
     register = next((one for one in own if one.sensor.id == f"{device}.{THROTTLE_BITS}"), None)
-    return counters if register is None else {reason: _flag(register, mask) for reason, mask in EVENT_REASONS.items()}
+    if register is not None:
+        return {reason: _flag(register, mask) for reason, mask in EVENT_REASONS.items()}
+    flags = {
+        one.sensor.id.removeprefix(f"{device}.throttle.").removesuffix("_bits"): one
+        for one in own
+        if one.sensor.unit is Unit.BITS
+    }
+    return {**counters, **flags}
 
 
 def _flag(register: Series, mask: int) -> Series:

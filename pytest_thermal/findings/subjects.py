@@ -90,7 +90,7 @@ def is_throttle(sensor: Sensor) -> bool:
     if kind_of(sensor.device) is Kind.OTHER:
         return False
     rest = sensor.id.removeprefix(f"{sensor.device}.")
-    return rest == THROTTLE_BITS or (rest.startswith("throttle.") and sensor.unit is Unit.MILLISECONDS)
+    return rest == THROTTLE_BITS or (rest.startswith("throttle.") and sensor.unit in {Unit.MILLISECONDS, Unit.BITS})
 
 
 def _place(sensor: Sensor) -> tuple[object, ...]:

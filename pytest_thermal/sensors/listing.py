@@ -25,6 +25,8 @@ _SHOWN_UNITS = {
     Unit.PASCALS: "Pa",
     Unit.MILLISECONDS: "ms",
 }
+NOT_IN_PATH = "is not installed (not found in PATH)"
+"""How the reason ends that there is no such program."""
 _WIDEST = 56
 """Columns for an id; a longer one pushes its own line aside and not the whole table."""
 
@@ -60,7 +62,10 @@ def as_json(discovery: Discovery) -> str:
 def table(discovery: Discovery) -> str:
     """The rows for a person: a heading a source, a line a sensor, and at the end what could not be used."""
     lines: list[str] = []
+    lacking = [one for one in discovery.found if _is_not_installed(one)]
     for one in discovery.found:
+        if one in lacking:
+            continue
         shown = _shown(one)
         state = "" if one.availability.ok else "not available"
         # Where a line below says the same, once is enough.
@@ -68,6 +73,8 @@ def table(discovery: Discovery) -> str:
         reason = "" if said else one.availability.reason
         lines.append(": ".join(filter(None, (one.spec.name, state, reason))))
         lines += _lines(shown)
+    if lacking:
+        lines.append(f"not installed (not found in PATH): {', '.join(one.spec.name for one in lacking)}")
     lines += ["", f"{_counted(len(discovery.sensors), 'sensor')} of {_counted(len(discovery.specs), 'source')}"]
     return "\n".join(lines)
 
@@ -83,6 +90,11 @@ def _shown(one: Found) -> list[Row]:
         *(_row(sensor, one.readings.get(sensor.id), one) for sensor in here),
         *(_row(absent.sensor, absent.reading, one) for absent in one.absent),
     ]
+
+
+def _is_not_installed(one: Found) -> bool:
+    """Whether it is a maker's tool that this machine does not have, as it has not most of them."""
+    return "tool" in one.spec.options and not one.absent and one.availability.reason.endswith(NOT_IN_PATH)
 
 
 def _is_sensor_of(one: Found, name: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pytest_thermal.model import Reading, Sensor
 from pytest_thermal.sensors.plausibility import Checked
@@ -39,7 +41,57 @@ def open_source(spec: SourceSpec) -> Source:
             "likely: name, probe, sensors, read or close is missing\ntry: pytest_thermal.sensors.Source says what"
         )
     checked = Checked(made)
-    return Without(checked, spec.without) if spec.without else checked
+    named = Apart(checked, spec.apart) if spec.apart else checked
+    return Without(named, spec.without) if spec.without else named
+
+
+def apart(sensor: Sensor, word: str) -> Sensor:
+    """The sensor under another name: of ``gpu0`` and ``amd``, that of ``gpu_amd0``."""
+    kind, number = re.fullmatch(r"(.*?)(\d*)", sensor.device, re.DOTALL).groups()  # type: ignore[union-attr]
+    device = f"{kind}_{word}{number}"
+    return replace(sensor, device=device, id=f"{device}{sensor.id.removeprefix(sensor.device)}")
+
+
+class Apart:
+    """A source whose devices' names take on a word, since another maker's devices have these names."""
+
+    def __init__(self, source: Source, word: str) -> None:
+        self.name = source.name
+        self._source = source
+        self._word = word
+        self._ids: dict[str, str] = {}
+
+    def probe(self) -> Availability:
+        """As the source says."""
+        return self._source.probe()
+
+    def sensors(self) -> Sequence[Sensor]:
+        """All of them, renamed."""
+        found = self._source.sensors()
+        renamed = [apart(sensor, self._word) for sensor in found]
+        self._ids = {old.id: new.id for old, new in zip(found, renamed, strict=True)}
+        return renamed
+
+    def absent(self) -> Sequence[Absent]:
+        """As the source says, where it does, renamed."""
+        given = self._source.absent() if isinstance(self._source, TellsAbsent) else ()
+        return [absent_apart(one, self._word) for one in given]
+
+    def read(self) -> Sequence[Reading]:
+        """One reading of each."""
+        if not self._ids:
+            self.sensors()
+        return [replace(one, sensor_id=self._ids.get(one.sensor_id, one.sensor_id)) for one in self._source.read()]
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()
+
+
+def absent_apart(one: Absent, word: str) -> Absent:
+    """What is not offered, under another name."""
+    sensor = apart(one.sensor, word)
+    return Absent(sensor=sensor, reading=replace(one.reading, sensor_id=sensor.id))
 
 
 class Without:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pytest_thermal.model import Reading, Sensor
-from pytest_thermal.sensors.opening import SpecError, open_source
+from pytest_thermal.sensors.opening import SpecError, absent_apart, apart, open_source
 from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def discover(specs: Iterable[SourceSpec], *, seconds: float = DISCOVERY_SECONDS)
         ]
         for spec, found in zip(due, _tried(due, seconds), strict=True):
             by_name[spec.name] = found
-    return Discovery(found=tuple(_first_only([by_name[spec.name] for spec in wanted if spec.name in by_name])))
+    in_order = [by_name[spec.name] for spec in wanted if spec.name in by_name]
+    return Discovery(found=tuple(_first_only(_makers_apart(in_order))))
 
 
 class SensorSet:
@@ -176,6 +177,34 @@ def _ask(spec: SourceSpec, source: Source) -> Found:
 
 def _unavailable(spec: SourceSpec, reason: str) -> Found:
     return Found(spec=spec, availability=Availability(ok=False, reason=reason))
+
+
+def _makers_apart(found: Sequence[Found]) -> list[Found]:
+    """Where devices of two makers have one name, those that come later take on their maker's."""
+    makers: dict[str, str] = {}
+    result = []
+    for one in found:
+        devices = {sensor.device for sensor in one.sensors}
+        maker = one.spec.maker
+        if maker and any(makers.get(device, maker) != maker for device in devices):
+            names = {sensor.id: apart(sensor, maker) for sensor in one.sensors}
+            result.append(
+                replace(
+                    one,
+                    spec=replace(one.spec, apart=maker),
+                    sensors=tuple(names.values()),
+                    readings={
+                        names[name].id: replace(reading, sensor_id=names[name].id)
+                        for name, reading in one.readings.items()
+                        if name in names
+                    },
+                    absent=tuple(absent_apart(absent, maker) for absent in one.absent),
+                )
+            )
+        else:
+            result.append(one)
+            makers.update(dict.fromkeys(devices, maker) if maker else {})
+    return result
 
 
 def _first_only(found: Sequence[Found]) -> list[Found]:

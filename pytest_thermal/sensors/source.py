@@ -78,6 +78,10 @@ class SourceSpec:
     options: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
     fallback_for: str = ""
     """Name of the source it stands in for: used only where that one is not available."""
+    maker: str = ""
+    """Whose devices it is about, where it is one maker's: another maker's ``gpu0`` is another device."""
+    apart: str = ""
+    """A word that its devices' names take on, where another maker's devices have these names: ``gpu_amd0``."""
     without: tuple[str, ...] = ()
     """Sensors of it that another source gives already."""
     least_period_seconds: float = 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.sensors.source import SourceSpec
+from pytest_thermal.sensors.tools import known
+from pytest_thermal.sensors.tools.tool import Tool
 
 _HERE = "pytest_thermal.sensors"
 
@@ -22,11 +24,14 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
         SourceSpec(name="cpu_temperature", factory=f"{_HERE}.sysfs.cpu_temperature:make", options=both),
         SourceSpec(name="cpu_load", factory=f"{_HERE}.sysfs.cpu_load:make", options=both, least_period_seconds=0.5),
         SourceSpec(name="rapl", factory=f"{_HERE}.sysfs.rapl:make", options={"sysfs": sysfs}, least_period_seconds=0.5),
-        SourceSpec(name="nvml", factory=f"{_HERE}.nvml:make", options={"only": cards}, least_period_seconds=0.5),
-        _tool("nvidia-smi", cards, 2.0, fallback_for="nvml"),
-        _tool("npu-smi", cards, 5.0),
-        _tool("npu-smi-details", cards, 30.0),
-        _tool("cnmon", cards, 2.0),
+        SourceSpec(
+            name="nvml",
+            factory=f"{_HERE}.nvml:make",
+            options={"only": cards},
+            maker="nvidia",
+            least_period_seconds=0.5,
+        ),
+        *(_of_tool(tool, cards) for tool in known.TOOLS),
         SourceSpec(
             name="thermal_zones",
             factory=f"{_HERE}.sysfs.thermal_zones:make",
@@ -56,11 +61,12 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
     return tuple(specs)
 
 
-def _tool(name: str, cards: str, least_period_seconds: float, *, fallback_for: str = "") -> SourceSpec:
+def _of_tool(tool: Tool, cards: str) -> SourceSpec:
     return SourceSpec(
-        name=name,
+        name=tool.name,
         factory=f"{_HERE}.tools.known:make",
-        options={"tool": name, "only": cards},
-        fallback_for=fallback_for,
-        least_period_seconds=least_period_seconds,
+        options={"tool": tool.name, "only": cards},
+        maker=tool.maker,
+        fallback_for=tool.fallback_for,
+        least_period_seconds=tool.least_period_seconds,
     )

@@ -281,6 +281,36 @@ def test_a_register_of_reasons_is_read_where_there_are_no_counters(bits: int, ou
         assert "by its hardware, for heat or power: it does not say which" in found.seen
 
 
+@pytest.mark.parametrize(
+    "active, outcome",
+    [
+        ("socket_thermal", FAILED),
+        ("prochot", FAILED),
+        ("ppt", PASSED),
+        ("", PASSED),
+    ],
+)
+def test_flags_of_single_reasons_are_read_where_there_are_no_counters(active: str, outcome: Outcome) -> None:
+    run = without(healthy(), HOT, CAP)
+    for reason in ("prochot", "socket_thermal", "ppt"):
+        run = with_flag(run, reason, active=reason == active)
+    assert judged(run).finding("throttling", "gpu0").outcome is outcome
+
+
+@pytest.mark.parametrize("active, outcome", [(False, PASSED), (True, OPEN)])
+def test_a_device_that_says_only_whether_it_is_slowed_down(active: bool, outcome: Outcome) -> None:
+    run = with_flag(without(healthy(), HOT, CAP), "slowdown", active=active)
+    assert judged(run).finding("throttling", "gpu0").outcome is outcome
+
+
+def with_flag(run: Recording, reason: str, *, active: bool) -> Recording:
+    """A flag that is up for half a minute of steady, or never."""
+    start = PLAN.phases["steady"].start_seconds
+    held = (PLAN.times >= start + 100) & (PLAN.times < start + 130) & active
+    flag: Series = made_series(f"gpu0.throttle.{reason}_bits", held.astype(float))
+    return replace(run, series={**run.series, flag.sensor.id: flag})
+
+
 def test_a_device_whose_heat_is_no_reason_it_reports() -> None:
     found = judged(without(healthy(), HOT)).finding("throttling", "gpu0")
     assert found.outcome is OPEN

@@ -12,7 +12,6 @@ from pytest_thermal.model import Reading
 from pytest_thermal.sensors.plausibility import Checked
 from pytest_thermal.sensors.source import Source
 from pytest_thermal.sensors.tools import known
-from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Ran
 from pytest_thermal.sensors.tools.loop import Loop
 from pytest_thermal.sensors.tools.printed import printed
@@ -58,15 +57,13 @@ class Canned:
 
 def user_command(canned: Canned, command: str) -> Source:
     """A user's command that prints what is canned."""
-    return Checked(ToolSource(name="gpu_temp_cmd", command=canned, ways=known.command_ways(shlex.split(command)[1:])))
+    return Checked(ToolSource(name="gpu_temp_cmd", command=canned, ways=known.command_ways(shlex.split(command))))
 
 
 def own_tool(canned: Canned, name: str) -> Source:
     """The source of a known tool, which prints what is canned."""
     tool = {one.name: one for one in known.TOOLS}[name]
-    queries = tool.queries[:1] if tool.roster else tool.queries
-    ways = [Way(tool=tool, query=query) for query in queries]
-    return Checked(ToolSource(name=name, command=canned, ways=ways))
+    return Checked(ToolSource(name=name, command=canned, ways=known.tool_ways(tool)))
 
 
 def read(source: Source) -> dict[str, Reading]:

@@ -10,18 +10,20 @@ import pytest
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.sensors import SensorSet, Source, SourceSpec, SpecError, discover, open_source
+from pytest_thermal.sensors.kinds import Kind, kind_of
 from pytest_thermal.sensors.listing import as_json, rows, table
 from pytest_thermal.sensors.specs import bench_specs, builtin_specs
 from tests.sensors import factories
 
 
 def spec(factory: str, name: str | None = None, **more: object) -> SourceSpec:
-    options = {key: value for key, value in more.items() if key != "fallback_for"}
+    options = {key: value for key, value in more.items() if key not in {"fallback_for", "maker"}}
     return SourceSpec(
         name=name or factory,
         factory=f"tests.sensors.factories:{factory}",
         options=options,  # type: ignore[arg-type]
         fallback_for=f"{more.get('fallback_for', '')}",
+        maker=f"{more.get('maker', '')}",
     )
 
 
@@ -46,6 +48,30 @@ def test_a_source_that_hangs_is_left_behind() -> None:
     found = discover([spec("hanging"), spec("steady")], seconds=0.3)
     assert found.found[0].availability.reason == "gave no answer in 0.3 s"
     assert found.found[1].availability.ok
+
+
+def test_two_makers_devices_of_one_name_are_two_devices() -> None:
+    found = discover(
+        [
+            spec("steady", "a", devices="gpu0,gpu1", maker="nvidia"),
+            spec("steady", "b", devices="gpu0", maker="amd"),
+            spec("steady", "again", devices="gpu0", maker="nvidia"),
+            spec("steady", "c", devices="dcu0", maker="hygon"),
+        ]
+    )
+    assert [(sensor.id, sensor.device) for sensor in found.sensors] == [
+        ("gpu0.temperature_celsius", "gpu0"),
+        ("gpu1.temperature_celsius", "gpu1"),
+        ("gpu_amd0.temperature_celsius", "gpu_amd0"),
+        ("dcu0.temperature_celsius", "dcu0"),
+    ]
+    assert {kind_of(sensor.device) for sensor in found.sensors} == {Kind.ACCELERATOR}
+    # A recorder makes the same sources of the descriptions, in a process of its own.
+    with SensorSet(pickle.loads(pickle.dumps(found.specs))) as sensors:
+        assert [sensor.id for sensor in sensors.sensors] == [sensor.id for sensor in found.sensors]
+        assert sorted(sensors.read()) == sorted(sensor.id for sensor in found.sensors)
+    assert not any(one.spec.name == "again" for one in found.found if one.sensors)
+    assert {row["sensor"]: row["reason"] for row in rows(found)}["gpu_amd0.fan.speed_percent"] == "not offered: [N/A]"
 
 
 def test_of_one_id_the_first_source_counts() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from pytest_thermal.model import Missing
 from pytest_thermal.sensors.sysfs import thermal_zones
-from pytest_thermal.sensors.tools import cnmon, npu_smi, nvidia_smi
+from pytest_thermal.sensors.tools import known, npu_smi
 from pytest_thermal.sensors.tools.answer import Raw, Row
 from pytest_thermal.sensors.tools.figures import figure
+from pytest_thermal.sensors.tools.places import stands_in
 from pytest_thermal.sensors.tools.printed import printed
 from pytest_thermal.sensors.tools.tool import Tool
 
@@ -22,7 +23,7 @@ DEVICES = Path(__file__).parents[3] / "shared" / "devices"
 SAMPLES = DEVICES / "samples"
 EXPECTED: dict[str, Any] = json.loads((SAMPLES / "expected.json").read_text("utf-8")) if SAMPLES.exists() else {}
 
-TOOLS: dict[str, Tool] = {"nvidia-smi": nvidia_smi.TOOL, "npu-smi": npu_smi.TOOL, "cnmon": cnmon.TOOL}
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in known.TOOLS if not tool.roster}
 LISTS = {"npu-smi": (npu_smi.chip_map, npu_smi.card_list)}
 
 pytestmark = pytest.mark.skipif(not EXPECTED, reason="there are no shared samples beside this checkout")
@@ -41,6 +42,9 @@ QUANTITIES = {
     "clock_mhz": "clock_megahertz",
     "mem_used_mib": "memory.used_bytes",
     "throttle_bits": "throttle_reasons_bits",
+    "edge_c": "edge.temperature_celsius",
+    "inlet_c": "inlet.temperature_celsius",
+    "mem_pct": "memory.utilization_percent",
 }
 CELLS = {
     "power_average_w": "power.draw.average",
@@ -53,11 +57,16 @@ CELLS = {
     "LM75A_TE": "lm75a_te",
     "LM75B_TE": "lm75b_te",
 }
-NOTES = {"note"}
+NOTES = {"note", "state"}
 
 
 def samples(*tools: str) -> list[str]:
     return sorted(name for name in EXPECTED if name.split("__")[0] in tools)
+
+
+def tool_of(name: str) -> Tool:
+    """The tool that a sample is of; two have one name."""
+    return TOOLS["xpu-smi-intel" if "intel" in name else name.split("__", maxsplit=1)[0]]
 
 
 def arguments(name: str) -> list[str]:
@@ -68,7 +77,7 @@ def arguments(name: str) -> list[str]:
 def rows_of(name: str) -> dict[str, Row]:
     tool = name.split("__", maxsplit=1)[0]
     out = printed((SAMPLES / name).read_bytes())
-    for layout in (*TOOLS[tool].layouts, *LISTS.get(tool, ())):
+    for layout in (*tool_of(name).layouts, *LISTS.get(tool, ())):
         answer = layout(out, arguments(name))
         if answer is not None and answer.rows:
             assert not answer.refused
@@ -92,7 +101,7 @@ def matches(tool: Tool, row: Row, key: str, expected: object) -> bool:
     if key == "codes":
         return row.text("error code").split() == expected
     field = next(one for one in tool.fields if one.quantity == QUANTITIES[key])
-    found_cell = next((row.cells[name] for name in field.names if name in row.cells), None)
+    found_cell = row.cells.get(stands_in(field, row)[0])
     if found_cell is None:
         return str(expected).startswith("missing")
     found = figure(found_cell, field.unit, assumed=field.scale)
@@ -100,8 +109,10 @@ def matches(tool: Tool, row: Row, key: str, expected: object) -> bool:
         return found.missing in {Missing.NOT_OFFERED, Missing.UNREADABLE}
     if isinstance(expected, str) and expected.startswith("0x"):
         return found.value == int(expected.split()[0], 16)
-    scale = 2**20 if key.endswith("_mib") else 1
-    return found.value == pytest.approx(expected * scale)  # type: ignore[operator]
+    if key.endswith("_mib"):
+        # Written down in whole MiB.
+        return found.value is not None and found.value // 2**20 == expected
+    return found.value == pytest.approx(expected)
 
 
 def limits_of(tool: Tool, row: Row) -> list[str]:
@@ -115,7 +126,7 @@ def limits_of(tool: Tool, row: Row) -> list[str]:
 
 @pytest.mark.parametrize("name", samples(*TOOLS))
 def test_a_sample_says_what_was_written_down(name: str) -> None:
-    tool = TOOLS[name.split("__", maxsplit=1)[0]]
+    tool = tool_of(name)
     expected = EXPECTED[name]["expect"]
     rows = rows_of(name)
     if "error" in expected:

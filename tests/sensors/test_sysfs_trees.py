@@ -149,6 +149,8 @@ def test_the_graphics_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "amdgpu0.edge.temperature_celsius": 49,
         "amdgpu0.memory.temperature_celsius": 62,
         "amdgpu0.power_watts": 61.4,
+        "amdgpu0.utilization_percent": 97,
+        "amdgpu0.memory.used_bytes": 15032385536,
         "amdgpu0.fan1.speed_rpm": 0,
     }
     assert absences(chips)["nct6775.auxtin0.temperature_celsius"].missing is IMPLAUSIBLE

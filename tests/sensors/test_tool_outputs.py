@@ -53,6 +53,8 @@ def test_an_output_without_readings_says_why(name: str) -> None:
             ("nvidia-smi", "nvidia-smi_query.txt"),
             ("npu-smi", "npu-smi_info_910b.txt"),
             ("cnmon", "cnmon_info.txt"),
+            ("amd-smi", "amd-smi_metric.txt"),
+            ("rocm-smi", "rocm-smi_json.txt"),
         )
         if name.startswith(f"{tool}_error") and "handle" not in name
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.cpu_temperature import cpu_choice
-from pytest_thermal.sensors.sysfs.files import Entry, FilesSource, celsius, file_entry, scaled, slug
+from pytest_thermal.sensors.sysfs.files import Entry, FilesSource, celsius, file_entry, read_integer, scaled, slug
 from pytest_thermal.sensors.sysfs.tree import Chip, Input, chips, numbered, zones
 
 NAME = "hwmon"
@@ -22,6 +22,10 @@ _GRAPHICS_PARTS = {"junction": "", "edge": "edge.", "mem": "memory."}
 _WHOLE_DRIVE = "Composite"
 _POWER_ON_CELSIUS = 85.0
 """What a 1-wire probe shows before its first conversion."""
+_BESIDE = {
+    "gpu_busy_percent": ("utilization_percent", Unit.PERCENT),
+    "mem_info_vram_used": ("memory.used_bytes", Unit.BYTES),
+}
 _QUANTITIES = {
     "temp": ("temperature_celsius", Unit.CELSIUS),
     "fan": ("speed_rpm", Unit.RPM),
@@ -69,6 +73,7 @@ class Hwmon(FilesSource):
                     absent.append(Absent(sensor=sensor, reading=reading))
                 else:
                     entries.append(file_entry(sensor, one.path, _converter(chip, one)))
+            entries += _beside(chip, device, identity) if chip.name in _GRAPHICS else []
         return entries, absent
 
     def nothing(self) -> str:
@@ -89,6 +94,26 @@ def _sensor(chip: Chip, one: Input, device: str, identity: str) -> Sensor:
         label=f"{chip.name} {one.label}",
         limits=one.limits,
     )
+
+
+def _beside(chip: Chip, device: str, identity: str) -> list[Entry]:
+    """What graphics drivers tell beside their chip: how busy the card is, and how full its memory."""
+    folder = chip.folder / "device"
+    size = read_integer(folder / "mem_info_vram_total")
+    found = []
+    for name, (quantity, unit) in _BESIDE.items():
+        if (folder / name).is_file():
+            sensor = Sensor(
+                id=f"{device}.{quantity}",
+                unit=unit,
+                device=device,
+                identity=f"{identity}/{name}",
+                source=NAME,
+                label=f"{chip.name} {name}",
+                limits={"max": float(size)} if size and unit is Unit.BYTES else {},
+            )
+            found.append(file_entry(sensor, folder / name, scaled))
+    return found
 
 
 def _part(chip: Chip, one: Input) -> str:

@@ -59,6 +59,8 @@ class Answer:
     problem: Problem | None = None
     refused: tuple[str, ...] = field(default=())
     """Lines that should be a device's and are not whole."""
+    ended: bool = False
+    """Whether the form knows its own end, as JSON does: a last line without a line end is whole."""
     stream: bool = False
     """Whether later rows of a device replace earlier ones, as in the output of a tool that repeats itself."""
 

@@ -66,6 +66,9 @@ class Asker:
         self._loop_answers = 0
         self._broken_loops = 0
         self._readings = 0
+        self._numbers: frozenset[str] | None = None
+        self._register: dict[str, Row] = {}
+        self._register_helps = True
         self.way: Way | None = None
         self.lost: dict[str, Problem] = {}
         """By identity: devices that the tool cannot be asked about, and that hide the others."""
@@ -110,7 +113,7 @@ class Asker:
             way = replace(self.way, query=query) if self.way else None
             if way is not None:
                 rows += self._call(way, query.arguments, way.tool.start_seconds)[1].rows
-        return telling(rows)
+        return telling(self._named(self.way, rows) if self.way else rows)
 
     # ------------------------------------------------------------------------------------------------------
 
@@ -208,7 +211,7 @@ class Asker:
             problem = Problem(missing=Missing.UNREADABLE, said=ran.problem)
         if problem is None and answer.refused:
             problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=f"printed {answer.refused[0][:160]!r}")
-        if problem is None and answer.rows and ran.out.torn:
+        if problem is None and answer.rows and ran.out.torn and not answer.ended:
             said = f"the output ends in the middle of a line: {ran.out.torn[-80:]!r}"
             problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=said)
         if problem is None and not answer.rows:
@@ -228,15 +231,47 @@ class Asker:
             if answer.problem and answer.problem.identity:
                 self.lost.setdefault(answer.problem.identity, answer.problem)
             working = [names[0] for names in known if names and not set(names) & set(self.lost)]
-            arguments = way.query.adapt(self._arguments, ran.out, working)
+            said = ran.out if ran.out.head else ran.err
+            arguments = way.query.adapt(self._arguments, said, working)
             if arguments is None or tuple(arguments) == self._arguments:
                 break
             self._arguments = tuple(arguments)
             ran, answer = self._call(way, self._arguments, seconds)
         return ran, answer
 
+    def _named(self, way: Way, rows: Sequence[Row]) -> list[Row]:
+        """Rows that show numbers only, with what the register says which devices these are; and those it says broke.
+
+        It is asked again when other numbers are shown than before: a card that went may have moved the others up. One
+        that did not help at the start never does, since the devices are known by their numbers then.
+        """
+        numbers = frozenset(row.key for row in rows if not row.identities)
+        if not (way.tool.register and numbers and self._register_helps):
+            return list(rows)
+        if numbers != self._numbers:
+            self._register = self._registered(way, numbers)
+            self._register_helps = bool(self._register) or self._numbers is not None
+            self._numbers = numbers
+        named = [
+            row if row.identities or row.key not in self._register
+            else replace(row, identities=self._register[row.key].identities)
+            for row in rows
+        ]  # fmt: skip
+        shown = {row.key for row in rows}
+        return [*named, *(row for key, row in self._register.items() if row.fault and key not in shown)]
+
+    def _registered(self, way: Way, numbers: frozenset[str]) -> dict[str, Row]:
+        """By number: the register's row; nothing where it does not know all of these numbers."""
+        for query in way.tool.register:
+            _, answer = self._call(replace(way, query=query), query.arguments, way.tool.deadline_seconds)
+            found = {row.key: row for row in telling(answer.rows) if row.identities}
+            if numbers <= set(found):
+                return found
+        return {}
+
     def _asked(self, way: Way, ran: Ran | None, answer: Answer) -> Asked:
-        rows = [way.tool.amend(row) if way.tool.amend else row for row in answer.rows]
+        rows = self._named(way, answer.rows)
+        rows = [way.tool.amend(row) if way.tool.amend else row for row in rows]
         rows = telling(folded(rows, last=answer.stream))
         wanted = tuple(row for row in rows if not self._only or row.key.partition("/")[0] in self._only)
         problem = answer.problem
@@ -251,4 +286,4 @@ class Asker:
 
 
 def _cut(ran: Ran, answer: Answer) -> bool:
-    return bool(answer.refused or ran.out.torn or ran.problem)
+    return bool(answer.refused or ran.problem or (ran.out.torn and not answer.ended))

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, normal_bus_id
+from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, box, first_json, keys, nested
+from pytest_thermal.sensors.tools.readers import Key, box, first_json, holds_two, keys, nested
 from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
 
 FIELDS = (
@@ -38,6 +39,7 @@ FIELDS = (
     Field(quantity="fan.speed_percent", unit=Unit.PERCENT, names=("fan/percent", "fan")),
 )
 
+_FIGURES = frozenset(name for field in FIELDS for name in field.names)
 _JSON_NAMES: Mapping[tuple[str, ...], str] = {
     ("Temperature", "Chip"): "temperature/chip",
     ("Temperature", "Board"): "temperature/board",
@@ -60,11 +62,15 @@ def info_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             blocks.append((title[1], []))
         elif key and blocks:
             blocks[-1][1].append(key)
-    rows = []
+    rows: list[Row] = []
+    refused: list[str] = []
     for card, block in blocks:
         cells = nested(block)
-        rows.append(Row(key=card, cells=cells, identities=_identities(cells.get("uuid"))))
-    return Answer(rows=tuple(rows)) if rows else None
+        if holds_two(block, _FIGURES):
+            refused.append(f"Card {card}, which has figures twice")
+            continue
+        rows.append(Row(key=card, cells=cells, identities=identities(cells.get("uuid", Raw("")).text)))
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 def info_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
@@ -81,8 +87,8 @@ def info_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             refused.append(f"{card}"[:200])
             continue
         cells = {name: Raw(_text(card, path)) for path, name in _JSON_NAMES.items() if _text(card, path)}
-        rows.append(Row(key=str(number), cells=cells, identities=_identities(Raw(_text(card, ("UUID",))))))
-    return Answer(rows=tuple(rows), refused=tuple(refused))
+        rows.append(Row(key=str(number), cells=cells, identities=identities(_text(card, ("UUID",)))))
+    return Answer(rows=tuple(rows), refused=tuple(refused), ended=True)
 
 
 def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
@@ -103,10 +109,6 @@ def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     return Answer(rows=tuple(rows), refused=tuple(refused))
 
 
-def _identities(uuid: Raw | None) -> tuple[str, ...]:
-    return (uuid.text,) if uuid and len(uuid.text) >= 8 and re.search(r"[1-9A-Fa-f]", uuid.text[4:]) else ()
-
-
 def _text(card: object, path: Sequence[str]) -> str:
     for name in path:
         card = card.get(name) if isinstance(card, dict) else None
@@ -116,6 +118,7 @@ def _text(card: object, path: Sequence[str]) -> str:
 TOOL = Tool(
     name="cnmon",
     program="cnmon",
+    maker="cambricon",
     device="mlu",
     queries=(
         Query(arguments=("info", "-e", "-m", "-u", "-p"), layout=info_text),

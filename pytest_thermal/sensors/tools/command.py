@@ -84,7 +84,7 @@ class Command:
     """One program. Each call has its deadline; while one that cannot be killed is still there, no other is made."""
 
     def __init__(self, program: str, *, environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
-        self._environ = {**child_environment(environ), **(extra or {})}
+        self._environ = _extended(child_environment(environ), extra or {})
         self.program = program
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._stuck: tuple[subprocess.Popen[bytes], float] | None = None
@@ -209,6 +209,15 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """``environ`` in plain English, without what is named like a secret: no tool needs one."""
     kept = {name: value for name, value in environ.items() if name in _KEPT or not _SECRET_NAME.search(name)}
     return {**kept, **_PLAIN}
+
+
+def _extended(environ: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+    """``environ`` with ``extra``; to a list of folders that is there, more are added at its end."""
+    joined = {
+        name: f"{environ[name]}{os.pathsep}{value}" if name.endswith("PATH") and environ.get(name) else value
+        for name, value in extra.items()
+    }
+    return {**environ, **joined}
 
 
 def _failed(problem: str, *, hung: bool = False, not_found: bool = False) -> Ran:

@@ -18,6 +18,10 @@ _ABSENT = frozenset({
 _FORBIDDEN = frozenset({"insufficient permissions", "no permission", "permission denied"})
 _BROKEN = frozenset({"unknown error", "err!", "error", "err", "failed", "gpu is lost", "gpu requires reset", "fail"})
 """What tools print where the device, or reading it, failed."""
+_ABSENT_BECAUSE = re.compile(r"n/?a\s*\(.*\)")
+"""``N/A (Secondary die)``: the first die's figure is of both."""
+_FLAGS = {"active": 1.0, "throttled": 1.0, "not active": 0.0, "inactive": 0.0, "unthrottled": 0.0}
+"""What stands where a register of flags has one, in words."""
 
 _FIGURE = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*([^\d\s.,+-][^\d]*)?")
 _HEX = re.compile(r"0x([0-9a-f]{1,16})")
@@ -25,6 +29,7 @@ _HEX = re.compile(r"0x([0-9a-f]{1,16})")
 _MIB = 2.0**20
 UNITS: Mapping[str, tuple[Unit, float]] = {
     **dict.fromkeys(("c", "°c", "degc", "deg c", "degrees c", "degree c", "celsius"), (Unit.CELSIUS, 1.0)),
+    "celsius degree": (Unit.CELSIUS, 1.0),
     **dict.fromkeys(("mc", "m°c", "millidegrees"), (Unit.CELSIUS, 1e-3)),
     **dict.fromkeys(("w", "watt", "watts"), (Unit.WATTS, 1.0)),
     "mw": (Unit.WATTS, 1e-3),
@@ -76,11 +81,22 @@ def broken(text: str) -> bool:
     return fold(text) in _BROKEN
 
 
+def absent(text: str) -> bool:
+    """Whether a cell says that there is nothing to say."""
+    folded = fold(text)
+    return folded in _ABSENT or bool(_ABSENT_BECAUSE.fullmatch(folded))
+
+
+def blank(text: str) -> bool:
+    """Whether a cell says nothing, or 0 in whatever unit: what a card that is not well leaves in every cell."""
+    return absent(text) or bool(re.fullmatch(r"0+(?:\.0+)?\s*[^\d\s]*", fold(text)))
+
+
 def shaped(text: str) -> bool:
     """Whether a cell has the form of a figure, or of a word for none."""
     folded = fold(text)
-    words = _ABSENT | _FORBIDDEN | _BROKEN
-    return folded in words or bool(_FIGURE.fullmatch(folded) or _HEX.fullmatch(folded))
+    words = _FORBIDDEN | _BROKEN | set(_FLAGS)
+    return absent(folded) or folded in words or bool(_FIGURE.fullmatch(folded) or _HEX.fullmatch(folded))
 
 
 def figure(raw: Raw, unit: Unit, *, assumed: float = 1.0) -> Figure:
@@ -92,7 +108,7 @@ def figure(raw: Raw, unit: Unit, *, assumed: float = 1.0) -> Figure:
         assumed: What one of the cell's is in ``unit`` where neither it nor its header names one.
     """
     text = fold(raw.text)
-    if text in _ABSENT:
+    if absent(text):
         return Figure(missing=Missing.NOT_OFFERED, detail=raw.text.strip() or "empty")
     if text in _FORBIDDEN:
         return Figure(missing=Missing.UNREADABLE, detail=raw.text.strip())
@@ -100,6 +116,8 @@ def figure(raw: Raw, unit: Unit, *, assumed: float = 1.0) -> Figure:
         return Figure(missing=Missing.DEVICE_ERROR, detail=raw.text.strip())
     if unit is Unit.BITS:
         match = _HEX.fullmatch(text)
+        if text in _FLAGS:
+            return Figure(value=_FLAGS[text])
         return Figure(value=float(int(match[1], 16))) if match else _not_understood(raw)
     match = _FIGURE.fullmatch(text)
     if not match:

@@ -5,14 +5,49 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
 
-from pytest_thermal.sensors.tools import cnmon, npu_smi, numbers, nvidia_smi
+from pytest_thermal.sensors.tools import (
+    amd_smi,
+    brsmi,
+    cnmon,
+    efsmi,
+    hl_smi,
+    hy_smi,
+    intel_xpu_smi,
+    ixsmi,
+    mthreads_gmi,
+    mx_smi,
+    npu_smi,
+    numbers,
+    nvidia_smi,
+    rocm_smi,
+    xpu_smi,
+)
 from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.tool import Query, Tool
 from pytest_thermal.sensors.tools.tool_source import ToolSource
 
-TOOLS: tuple[Tool, ...] = (nvidia_smi.TOOL, npu_smi.TOOL, npu_smi.DETAILS, cnmon.TOOL)
+TOOLS: tuple[Tool, ...] = (
+    nvidia_smi.TOOL,
+    npu_smi.TOOL,
+    npu_smi.DETAILS,
+    cnmon.TOOL,
+    amd_smi.TOOL,
+    rocm_smi.TOOL,
+    hy_smi.TOOL,
+    hy_smi.IN_DTK,
+    mthreads_gmi.TOOL,
+    ixsmi.TOOL,
+    mx_smi.TOOL,
+    efsmi.TOOL,
+    xpu_smi.TOOL,
+    intel_xpu_smi.TOOL,
+    hl_smi.TOOL,
+    brsmi.TOOL,
+)
 
 _SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>/dev/null")
 _COMMAND_SECONDS = 10.0
@@ -27,14 +62,24 @@ def make(*, tool: str, only: str = "") -> ToolSource:
         KeyError: There is no tool of that name.
     """
     known = {one.name: one for one in TOOLS}[tool]
-    # With a roster, all queries belong to one way.
-    queries = known.queries[:1] if known.roster else known.queries
     return ToolSource(
         name=known.name,
         command=Command(known.program, environ=os.environ, extra=known.environ),
-        ways=[Way(tool=known, query=query) for query in queries],
+        ways=tool_ways(known),
         only=_numbers(only),
     )
+
+
+def tool_ways(tool: Tool) -> list[Way]:
+    """Each query with its layout, then with the others: a version may answer in another form than it was asked for."""
+    if tool.roster:
+        # All queries belong to one way.
+        return [Way(tool=tool, query=query) for query in tool.queries[:1]]
+    return [
+        Way(tool=tool, query=query if layout is query.layout else replace(query, layout=layout, adapt=None))
+        for query in tool.queries
+        for layout in (query.layout, *(other for other in tool.layouts if other is not query.layout))
+    ]
 
 
 def make_command(
@@ -51,23 +96,24 @@ def make_command(
         words, unfit = [], f"{command!r} cannot be split into words: {error}"
     else:
         unfit = _why_unfit(command, words)
-    program, *arguments = words or [""]
+    program = words[0] if words else ""
     return ToolSource(
         name=name,
         command=Command(program, environ=os.environ),
-        ways=command_ways(arguments),
+        ways=command_ways(words),
         only=_numbers(only),
         deadline_seconds=deadline_seconds,
         unfit=unfit,
     )
 
 
-def command_ways(arguments: Sequence[str]) -> list[Way]:
-    """What a command with these arguments may print: any layout of any tool, and at last plain numbers."""
-    asked = tuple(arguments)
+def command_ways(words: Sequence[str]) -> list[Way]:
+    """What a command may print: any layout of any tool, those of a tool that it names first, and plain numbers last."""
+    asked = tuple(words[1:])
+    named = {PurePath(word).name for word in words}
     ways = [
         Way(tool=tool, query=Query(arguments=asked, layout=layout))
-        for tool in TOOLS
+        for tool in sorted(TOOLS, key=lambda tool: tool.program not in named)
         if not tool.roster
         for layout in tool.layouts
     ]

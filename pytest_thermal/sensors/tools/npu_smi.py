@@ -14,10 +14,10 @@ from dataclasses import replace
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header, normal_bus_id
 from pytest_thermal.sensors.tools.devices import CONFLICT, CONTROLLER
-from pytest_thermal.sensors.tools.figures import fold
+from pytest_thermal.sensors.tools.figures import blank, fold
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import Key, box, column_rows, keys
-from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
+from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
     Field(
@@ -105,8 +105,8 @@ def _fault(cells: Cells) -> str:
     health = cells.get("health", Raw("")).text
     shown = (cells.get(name) for name in ("temp", "power", "hbm-usage", "aicore", "npu util"))
     values = [raw.text for raw in shown if raw is not None]
-    blank = all(re.fullmatch(r"0+(\.0+)?|-|NA|N/A", text) for text in values)
-    return f"health {health}, and all figures are 0" if fold(health) not in _HEALTHY and blank else ""
+    well = fold(health) in _HEALTHY or not all(blank(text) for text in values)
+    return "" if well else f"health {health}, and all figures are 0"
 
 
 def sections(out: Printed, arguments: Sequence[str]) -> Answer | None:
@@ -233,34 +233,32 @@ def amended(row: Row) -> Row:
     return replace(row, cells={**row.cells, "power": Raw("not available")})
 
 
-def _symptom(pattern: str, missing: Missing, meaning: str = "") -> Symptom:
-    return Symptom(pattern=re.compile(pattern, re.IGNORECASE), missing=missing, meaning=meaning)
-
-
 _SYMPTOMS = (
-    _symptom(
+    symptom(
         r"ret is -8005",
         Missing.DEVICE_ERROR,
         "the driver is out of reach: in a container, /dev/davinci_manager or its mounts are missing",
     ),
-    _symptom(r"ret is -8020|device is used", Missing.DEVICE_ERROR, "another container or user holds the device"),
-    _symptom(r"ret is -8002\b", Missing.UNREADABLE, "this user is not allowed to: the driver's group is HwHiAiUser"),
-    _symptom(r"ret is -8006\b", Missing.TIMEOUT),
-    _symptom(r"ret is -(80\d\d|8255|99998|99999)\b|dcmi .*(failed|error)", Missing.DEVICE_ERROR),
-    _symptom(r"there is no npu card", Missing.ABSENT),
-    _symptom(r"invalid card id|error parameter of -[ic]", Missing.ABSENT, "no such card"),
-    _symptom(r"error while loading shared libraries", Missing.DEVICE_ERROR, "the tool's own installation is broken"),
+    symptom(r"ret is -8020|device is used", Missing.DEVICE_ERROR, "another container or user holds the device"),
+    symptom(r"ret is -8002\b", Missing.UNREADABLE, "this user is not allowed to: the driver's group is HwHiAiUser"),
+    symptom(r"ret is -8006\b", Missing.TIMEOUT),
+    symptom(r"ret is -(80\d\d|8255|99998|99999)\b|dcmi .*(failed|error)", Missing.DEVICE_ERROR),
+    symptom(r"there is no npu card", Missing.ABSENT),
+    symptom(r"invalid card id|error parameter of -[ic]", Missing.ABSENT, "no such card"),
+    symptom(r"error while loading shared libraries", Missing.DEVICE_ERROR, "the tool's own installation is broken"),
 )
 
 TOOL = Tool(
     name="npu-smi",
     program="npu-smi",
+    maker="ascend",
     device="npu",
     queries=(Query(arguments=("info",), layout=table),),
     layouts=(table, sections, watch),
     fields=FIELDS,
     symptoms=_SYMPTOMS,
     amend=amended,
+    least_period_seconds=5.0,
     deadline_seconds=20.0,
     start_seconds=60.0,
 )
@@ -274,6 +272,7 @@ DETAILS = replace(
         Query(arguments=("info", "-t", "power", "-i", "{card}"), layout=sections, only_named=_CONTROLLER_POWER_NAMES),
     ),
     fields=tuple(field for field in FIELDS if field.quantity in {"memory.temperature_celsius", "power_watts"}),
+    least_period_seconds=30.0,
     deadline_seconds=60.0,
 )
 """What the table leaves out: one call a chip, so that it has a lane of its own."""

@@ -31,6 +31,7 @@ DEGREES, MILLIDEGREES = "number, as degrees", "number, as millidegrees"
 TOOL = Tool(
     name="numbers",
     program="",
+    maker="",
     device="gpu",
     queries=(),
     layouts=(),

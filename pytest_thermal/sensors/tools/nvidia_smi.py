@@ -8,11 +8,12 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from pytest_thermal.model import Missing, Unit
-from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row, header, normal_bus_id
-from pytest_thermal.sensors.tools.figures import broken, figure, shaped
+from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row, normal_bus_id
+from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, box, column_rows, csv_rows, keys, nested, split_csv
-from pytest_thermal.sensors.tools.tool import Field, Query, Symptom, Tool
+from pytest_thermal.sensors.tools.query_csv import query_rows
+from pytest_thermal.sensors.tools.readers import Key, box, holds_two, keys, nested, two_line_columns
+from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
     Field(
@@ -135,8 +136,7 @@ _OLDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 """Fields that older drivers know by another name. Unknown ones without one are not asked for again."""
 
 _FIGURES = frozenset(name for field in FIELDS for name in field.names)
-_NAMES = _FIGURES | {name for field in FIELDS for names in field.limits.values() for name in names}
-_DESCRIBES = frozenset({"index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "gpu_name"})
+_LIMITS = frozenset(name for field in FIELDS for names in field.limits.values() for name in names)
 
 _NEEDED_IN_TABLE = frozenset({"gpu", "bus-id", "temp", "pwr:usage/cap"})
 _UUID = re.compile(r"GPU-[0-9a-fA-F-]{8,}")
@@ -152,27 +152,7 @@ _KERNEL_LIST = Path("/proc/driver/nvidia/gpus")
 
 def query_csv(out: Printed, arguments: Sequence[str]) -> Answer | None:
     """``--query-gpu=… --format=csv``, with or without header and units."""
-    asked = next((split_csv(one.partition("=")[2]) for one in arguments if one.startswith("--query-gpu=")), [])
-    first = next((number for number, line in enumerate(out.lines) if _is_csv_header(line, asked)), None)
-    if first is not None:
-        found, refused = csv_rows(out.lines[first + 1 :], split_csv(out.lines[first]))
-    elif asked and any("noheader" in one for one in arguments):
-        found, refused = csv_rows(out.lines, asked)
-    else:
-        return None
-    rows = []
-    for order, cells in enumerate(found):
-        if all(shaped(raw.text) for name, raw in cells.items() if name in _FIGURES):
-            rows.append(_row(cells, str(order)))
-        else:
-            refused.append(", ".join(raw.text for raw in cells.values()))
-    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
-
-
-def _is_csv_header(line: str, asked: Sequence[str]) -> bool:
-    names = [header(name)[0] for name in split_csv(line)]
-    known = {name for name in _NAMES if "." in name} | _DESCRIBES | {name.casefold() for name in asked}
-    return any(name in known for name in names) and not any(re.match(r"[\d\[]", name) for name in names)
+    return query_rows(out, arguments, _row, figures=_FIGURES, names=_LIMITS)
 
 
 def _row(cells: Cells, order: str) -> Row:
@@ -201,7 +181,7 @@ def xml(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     for order, gpu in enumerate(root.findall("gpu")):
         cells = {**_flat(gpu), "pci.bus_id": Raw(gpu.get("id", ""))}
         rows.append(_row({**_absolute(cells, _XML_MARGINS), **cells}, str(order)))
-    return Answer(rows=tuple(rows))
+    return Answer(rows=tuple(rows), ended=True)
 
 
 def _flat(element: ET.Element, above: str = "") -> dict[str, Raw]:
@@ -223,11 +203,15 @@ def query_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:
             blocks.append((title[1], []))
         elif key and blocks:
             blocks[-1][1].append(key)
-    rows = []
+    rows: list[Row] = []
+    refused: list[str] = []
     for order, (bus_id, block) in enumerate(blocks):
+        if holds_two(block, _FIGURES):
+            refused.append(f"GPU {bus_id}, which has figures twice")
+            continue
         cells = {**nested(block), "pci.bus_id": Raw(bus_id)}
         rows.append(_row({**_absolute(cells, _TEXT_MARGINS), **cells}, str(order)))
-    return Answer(rows=tuple(rows)) if rows else None
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 _XML_MARGINS = (
@@ -276,11 +260,12 @@ def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
 
 def dmon(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """``dmon``: header lines begin with ``#`` and come again; the last line of each GPU counts."""
-    titles = [line.strip()[1:].split() for line in out.lines if line.strip().startswith("#")]
-    if len(titles) < 2 or "gpu" not in titles[0] or len(titles[1]) != len(titles[0]):
+    read = two_line_columns(out.lines, mark="#")
+    if read is None:
         return None
-    names = [f"{name} [{unit}]" for name, unit in zip(*titles[:2], strict=True)]
-    found, refused = column_rows(names, [line for line in out.lines if not line.strip().startswith("#")])
+    found, refused = read
+    if not all("gpu" in cells for cells in found):
+        return None
     rows = tuple(_row({**cells, "index": cells["gpu"]}, "") for cells in found if cells["gpu"].text.isdigit())
     return Answer(rows=rows, refused=tuple(refused), stream=True)
 
@@ -316,13 +301,10 @@ def kernel_list() -> list[str]:
 # ----------------------------------------------------------------------------------------------------- the tool
 
 
-def _symptom(pattern: str, missing: Missing, meaning: str = "") -> Symptom:
-    return Symptom(pattern=re.compile(pattern, re.IGNORECASE), missing=missing, meaning=meaning)
-
-
 TOOL = Tool(
     name="nvidia-smi",
     program="nvidia-smi",
+    maker="nvidia",
     device="gpu",
     queries=(
         Query(
@@ -337,26 +319,25 @@ TOOL = Tool(
     layouts=(query_csv, xml, query_text, table, dmon),
     fields=FIELDS,
     symptoms=(
-        _symptom(_HANDLE.pattern, Missing.DEVICE_ERROR),
-        _symptom("no devices were found|no supported GPUs", Missing.ABSENT, "the driver sees no GPU"),
-        _symptom(
+        symptom(_HANDLE.pattern, Missing.DEVICE_ERROR),
+        symptom("no devices were found|no supported GPUs", Missing.ABSENT, "the driver sees no GPU"),
+        symptom(
             "driver/library version mismatch",
             Missing.DEVICE_ERROR,
             "the driver was updated while its kernel module runs on: reload it or reboot",
         ),
-        _symptom(
-            "couldn't communicate with the nvidia driver", Missing.DEVICE_ERROR, "its kernel module is not loaded"
-        ),
-        _symptom("nvml: insufficient permissions", Missing.UNREADABLE, "this user may not open the device files"),
-        _symptom(
+        symptom("couldn't communicate with the nvidia driver", Missing.DEVICE_ERROR, "its kernel module is not loaded"),
+        symptom("nvml: insufficient permissions", Missing.UNREADABLE, "this user may not open the device files"),
+        symptom(
             "failed to initialize nvml: unknown error",
             Missing.DEVICE_ERROR,
             "of a container: it lost its devices, as after systemctl daemon-reload; start it again",
         ),
-        _symptom("failed to initialize nvml|nvidia-smi has failed", Missing.DEVICE_ERROR),
-        _symptom(_UNKNOWN_FIELD.pattern, Missing.NOT_OFFERED, "older than this driver's fields"),
+        symptom("failed to initialize nvml|nvidia-smi has failed", Missing.DEVICE_ERROR),
+        symptom(_UNKNOWN_FIELD.pattern, Missing.NOT_OFFERED, "older than this driver's fields"),
     ),
     census=kernel_list,
+    fallback_for="nvml",
     keys_stay=False,
     at_start=(Query(arguments=("-q", "-x"), layout=xml),),
 )

@@ -57,7 +57,7 @@ def settle(
             if not offering or not _is_its_own(one, device, devices, rows):
                 continue
             row = rows.get(device.key)
-            names = tuple(name for name in one.names if row and name in row.cells)[:1] or one.names
+            names = stands_in(one, row)
             part = "" if one.of_card and len(_offering(one, device, devices, rows)) == 1 else device.part
             sensor = Sensor(
                 id=f"{device.card}.{part}{one.quantity}",
@@ -66,7 +66,7 @@ def settle(
                 identity=device.identity,
                 source=source,
                 label=names[0],
-                limits=_limits(one, row, start.get(device.key)),
+                limits=_limits(one, names, row, start.get(device.key)),
             )
             place = Place(sensor=sensor, device=device, field=one, names=names)
             reading = place.reading(row) if row else None
@@ -77,6 +77,13 @@ def settle(
     kept = sorted(places.values(), key=lambda place: (natural(place.sensor.identity), place.sensor.id))
     gone = sorted((one for name, one in absent.items() if name not in places), key=lambda one: natural(one.sensor.id))
     return kept, gone
+
+
+def stands_in(one: Field, row: Row | None) -> tuple[str, ...]:
+    """The cell that a field is read from: the first with a figure, else the first there is, else whichever comes."""
+    there = tuple(name for name in one.names if row and name in row.cells)
+    valued = tuple(name for name in there if _value(one, row, (name,)) is not None)
+    return valued[:1] or there[:1] or one.names
 
 
 def _is_its_own(one: Field, device: Device, devices: Sequence[Device], rows: Mapping[str, Row]) -> bool:
@@ -91,8 +98,9 @@ def _offering(one: Field, device: Device, devices: Sequence[Device], rows: Mappi
     return [other for other in on_card if _value(one, rows.get(other.key), one.names) is not None]
 
 
-def _limits(one: Field, *rows: Row | None) -> dict[str, float]:
-    found = {limit: [_value(one, row, names) for row in rows] for limit, names in one.limits.items()}
+def _limits(one: Field, stands_in: Sequence[str], *rows: Row | None) -> dict[str, float]:
+    cells = {**one.limits, **one.limits_of.get(stands_in[0], {})}
+    found = {limit: [_value(one, row, names) for row in rows] for limit, names in cells.items()}
     told = {limit: next((value for value in values if value is not None), None) for limit, values in found.items()}
     return plausible_limits(one.unit, {limit: value for limit, value in told.items() if value is not None})
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_thermal.sensors.tools.answer import Raw, cells, header
 
 _JSON_STARTS = 50
 """Places at which JSON is looked for: more, and it is not JSON with a warning before it."""
+_JSON_START = re.compile(r"[{\[]")
 _UNITS_AFTER_BLANK = re.compile(r"(?<=\d) +(?=(?:°?[cC]|℃|[mu]?W|%|[KMG]i?B|[MG]Hz|RPM)(?![A-Za-z]))")
 _PAIR = re.compile(r"(?<=[\w%!])\s*/\s*(?=\d|n/a\b|na\b|-(?:\s|$))", re.IGNORECASE)
 
@@ -172,16 +173,27 @@ def _split_key(line: str) -> tuple[str, str, str]:
 def nested(found: Sequence[Key]) -> dict[str, Raw]:
     """Cells named by their path: ``temperature/chip``. A group is a key without value that deeper keys follow."""
     result: dict[str, Raw] = {}
+    for path, raw in _paths(found):
+        result.setdefault(path, raw)
+    return result
+
+
+def holds_two(found: Sequence[Key], figures: Iterable[str]) -> bool:
+    """Whether a block has one of these figures twice: the title between two devices was lost, and it is neither's."""
+    seen = Counter(path for path, _ in _paths(found))
+    return any(seen[name] > 1 for name in figures)
+
+
+def _paths(found: Sequence[Key]) -> Iterator[tuple[str, Raw]]:
     path: list[Key] = []
     for key in found:
         while path and path[-1].depth >= key.depth:
             path.pop()
         name, unit = header(key.name)
         if key.value:
-            result.setdefault("/".join([*(header(one.name)[0] for one in path), name]), Raw(key.value, unit))
+            yield "/".join([*(header(one.name)[0] for one in path), name]), Raw(key.value, unit)
         else:
             path.append(key)
-    return result
 
 
 # ------------------------------------------------------------------------------------------------- columns
@@ -203,15 +215,75 @@ def column_rows(names: Sequence[str], lines: Sequence[str]) -> tuple[list[dict[s
 # ---------------------------------------------------------------------------------------------------- JSON
 
 
-def first_json(text: str) -> object:
-    """The first object or list in ``text`` that is whole: tools print warnings before it. None where there is none."""
-    decoder = json.JSONDecoder()
-    for match in itertools.islice(re.finditer(r"[{\[]", text), _JSON_STARTS):
+def json_documents(text: str) -> Iterator[dict[str, object] | list[object]]:
+    """Every object or list in ``text`` that is whole, in their order: tools print warnings before and after it.
+
+    Of one that is cut off, its whole parts: a layout has to know its own by their shape.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    place = 0
+    for _ in range(_JSON_STARTS):
+        match = _JSON_START.search(text, place)
+        if not match:
+            return
         try:
-            found: object = decoder.raw_decode(text, match.start())[0]
+            found, place = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
+            place = match.start() + 1
             continue
+        if isinstance(found, (dict, list)):
+            yield found
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object; one that says a thing twice says nothing."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def first_json(text: str) -> object:
+    """The first object or list of objects in ``text`` that is whole. None where there is none."""
+    for found in json_documents(text):
         # "[WARNING]" is no list, and "[1]" in a message no answer.
-        if isinstance(found, dict) or (isinstance(found, list) and any(isinstance(one, dict) for one in found)):
+        if isinstance(found, dict) or any(isinstance(one, dict) for one in found):
             return found
     return None
+
+
+def flat(found: object, above: str = "") -> dict[str, Raw]:
+    """Leaves of JSON objects by their path, as :func:`nested` names them; ``{"value": 45, "unit": "C"}`` is a leaf.
+
+    Lists are left out: nothing says what stands at which place.
+    """
+    if not isinstance(found, dict):
+        return {}
+    cells: dict[str, Raw] = {}
+    for key, value in found.items():
+        name, unit = header(str(key).replace("_", " "))
+        path = f"{above}{name}"
+        measured = isinstance(value, dict) and set(value) == {"value", "unit"}
+        leaf, unit = (value["value"], f"{value['unit']}") if measured else (value, unit)
+        if isinstance(leaf, dict):
+            cells = {**flat(leaf, f"{path}/"), **cells}
+        elif isinstance(leaf, (str, int, float)):
+            cells.setdefault(path, Raw(f"{leaf}", unit))
+        elif leaf is None:
+            cells.setdefault(path, Raw("N/A"))
+    return cells
+
+
+# ------------------------------------------------------------------------------------------ columns with units
+
+
+def two_line_columns(lines: Sequence[str], *, mark: str) -> tuple[list[dict[str, Raw]], list[str]] | None:
+    """Columns under two lines of header, names and units, that begin with ``mark`` and may come again.
+
+    None where there is no such header.
+    """
+    titles = [line.strip()[len(mark) :].split() for line in lines if line.strip().startswith(mark)]
+    if len(titles) < 2 or len(titles[1]) != len(titles[0]):
+        return None
+    names = [f"{name} [{unit}]" for name, unit in zip(*titles[:2], strict=True)]
+    return column_rows(names, [line for line in lines if not line.strip().startswith(mark)])

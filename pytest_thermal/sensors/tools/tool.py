@@ -28,6 +28,30 @@ class Symptom:
     """For the person who reads it."""
 
 
+def symptom(pattern: str, missing: Missing, meaning: str = "") -> Symptom:
+    """A symptom whose ``pattern`` fits in any case."""
+    return Symptom(pattern=re.compile(pattern, re.IGNORECASE), missing=missing, meaning=meaning)
+
+
+COMMON_SYMPTOMS = (
+    symptom("error while loading shared libraries", Missing.DEVICE_ERROR, "the tool's own installation is broken"),
+    symptom("permission denied|operation not permitted|not permitted|must be root", Missing.UNREADABLE),
+    symptom(
+        r"\bno (supported )?\w* ?(devices?|gpus?|cards?|accelerators?) (was |were )?(found|detected)"
+        r"|(devices?|gpus?|cards?) not found|there is no \w+ (device|card)",
+        Missing.ABSENT,
+        "the driver sees no card",
+    ),
+    symptom(
+        r"driver.*(not (loaded|initiali[sz]ed|running|found|installed)|fail|mismatch)"
+        r"|fail(ed)? to (init|open|get|connect|load)|initiali[sz]ation failed|cannot open",
+        Missing.DEVICE_ERROR,
+        "the driver is out of reach",
+    ),
+)
+"""What tools of many vendors say where they have nothing to show."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Field:
     """One quantity that a tool gives of each device."""
@@ -44,6 +68,8 @@ class Field:
     """What one is in ``unit`` where neither cell nor header names a unit."""
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By the limit's name: the cells that tell it, in the unit of this field."""
+    limits_of: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """More limits, of one of ``names`` only: a hot spot has another than an edge."""
     of_card: bool = False
     """Whether a card of several chips has one figure for all: printed once, it is the card's and not that chip's."""
     zero_is_blank: bool = False
@@ -88,6 +114,8 @@ class Tool:
     name: str
     """The source's name."""
     program: str
+    maker: str
+    """Whose devices these are; part of their names where another maker's have the same."""
     device: str
     """What ids call its devices: ``gpu``, ``npu``, ``mlu``."""
     queries: tuple[Query, ...]
@@ -105,21 +133,33 @@ class Tool:
     """Alternatives that list the devices which ``{card}`` and ``{chip}`` stand for."""
     at_start: tuple[Query, ...] = ()
     """Asked once, for limits that the other queries do not tell."""
+    register: tuple[Query, ...] = ()
+    """Alternatives that tell which device each number is, and whether it is well, where the queries show numbers only.
+
+    Asked at the start, and again whenever the numbers have changed.
+    """
     amend: Callable[[Row], Row] | None = None
     """Takes out of a row what its figures are known not to be."""
+    fallback_for: str = ""
+    """Name of the source it stands in for, where that one is not available."""
+    least_period_seconds: float = 2.0
+    """Between two readings."""
     deadline_seconds: float = 10.0
     """For one reading, however many commands it takes."""
     start_seconds: float = 30.0
     """For the first one: a driver may have to wake its devices."""
     environ: Mapping[str, str] = field(default_factory=dict)
+    """For the tool. A ``PATH`` of any kind is searched after the one that is set."""
 
     def problem(self, out: Printed) -> Problem | None:
         """What the tool says is wrong, where it does."""
-        for line in (*out.lines, out.torn):
+        # Hardly any output says so, and some have thousands of lines.
+        possible = [symptom for symptom in self.symptoms if symptom.pattern.search(out.text)]
+        for line in (*out.lines, out.torn) if possible else ():
             # A box holds figures and their titles, and never a message.
             if line.lstrip().startswith(("|", "+")):
                 continue
-            for symptom in self.symptoms:
+            for symptom in possible:
                 match = symptom.pattern.search(line)
                 if match:
                     device = match.groupdict().get("device") or ""

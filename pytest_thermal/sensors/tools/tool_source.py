@@ -96,7 +96,9 @@ class ToolSource:
         places, absent = settle(self.name, way.tool.fields, devices, rows, start)
         self._places, self._absent = tuple(places), tuple(absent)
         if not places:
-            return Availability(ok=False, reason="its devices offer none of the figures looked for")
+            faults = [f"{way.tool.device}{row.key}: {row.fault}" for row in asked.rows if row.fault]
+            reason = "; ".join(["its devices offer none of the figures looked for", *faults])
+            return Availability(ok=False, reason=reason)
         return Availability(ok=True, reason=self._remark(way, asked))
 
     def _remark(self, way: Way, asked: Asked) -> str:
