@@ -2,7 +2,8 @@
 
 It answers chat completions after a fixed time, whole or in events, and what it says are the times at which it had the
 request and sent the answer, in seconds of the monotonic clock, which all processes of a machine share. So what the
-engine adds is known however late this process's own timers are.
+engine adds is known however late this process's own timers are. Any GET is answered with a list of its one model, which
+says too how many completions it has answered so far: a count of requests that does not come from who sent them.
 
 It says its port in one line, and ends with its standard input.
 """
@@ -35,9 +36,16 @@ class Pace:
     tokens: int = 32
 
 
+class _Answered:
+    """So many completions, on all connections."""
+
+    count = 0
+
+
 class _Peer(asyncio.Protocol):
-    def __init__(self, pace: Pace, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, pace: Pace, answered: _Answered, loop: asyncio.AbstractEventLoop) -> None:
         self._pace = pace
+        self._answered = answered
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._pending = b""
@@ -60,7 +68,9 @@ class _Peer(asyncio.Protocol):
             return
         body, self._pending = rest[:length], rest[length:]
         pace = self._pace
-        if b'"stream":true' in body or b'"stream": true' in body:
+        if head.startswith(b"GET "):
+            self._say(b'{"object":"list","data":[{"id":"m","object":"model"}],"answered":%d}' % self._answered.count)
+        elif b'"stream":true' in body or b'"stream": true' in body:
             self._loop.call_later(pace.first_token_seconds, self._token, pace.tokens)
         elif pace.whole_seconds:
             self._loop.call_later(pace.whole_seconds, self._whole, received)
@@ -75,6 +85,12 @@ class _Peer(asyncio.Protocol):
             b'{"id":"r","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"%b"},'
             b'"finish_reason":"stop"}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10}}' % said
         )
+        self._say(body)
+        self._answered.count += 1
+
+    def _say(self, body: bytes) -> None:
+        if self._transport is None:
+            return
         self._transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
         )
@@ -84,6 +100,7 @@ class _Peer(asyncio.Protocol):
             return
         if not left:
             self._transport.write(_STREAM_END)
+            self._answered.count += 1
             return
         begin = _STREAM_HEAD if left == self._pace.tokens else b""
         event = (
@@ -97,7 +114,8 @@ class _Peer(asyncio.Protocol):
 async def serve(pace: Pace) -> None:
     """Serve until standard input ends."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Peer(pace, loop), "127.0.0.1", 0, backlog=4096)
+    answered = _Answered()
+    server = await loop.create_server(lambda: _Peer(pace, answered, loop), "127.0.0.1", 0, backlog=4096)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     end = asyncio.Event()

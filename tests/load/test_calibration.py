@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
+import httpx
 import pytest
 
 from pytest_thermal.load import calibration
@@ -56,6 +57,15 @@ def test_the_reference_server_says_when_it_answered(url: str) -> None:
     for stamp, gap in zip(stamps, [*stream.gaps_seconds, 0.0], strict=True):
         assert stamp <= at + 1e-6
         at += gap
+
+
+def test_the_reference_server_counts_what_it_answered(url: str) -> None:
+    def said() -> dict[str, object]:
+        return dict(httpx.get(f"{url}/models", trust_env=False).raise_for_status().json())
+
+    assert said()["answered"] == 0
+    assert not any(answer.error for answer in answered(url, ASKED, {**ASKED, "stream": True}, ASKED))
+    assert said() == {"object": "list", "data": [{"id": "m", "object": "model"}], "answered": 3}
 
 
 @pytest.mark.parametrize("stream", [True, False])
