@@ -7,6 +7,8 @@ VENV   ?= .venv
 JOBS   ?= 4
 # More arguments for pytest: make test ARGS='-k secrets'
 ARGS   ?=
+# TOOLS=1: make bench runs guidellm, aiperf and locust too, which are 7 GB to install.
+TOOLS  ?=
 # The run to report on, or the folder of several: the newest is taken.
 RESULTS ?= reports/allure-results
 
@@ -51,6 +53,7 @@ bench: $(READY) ## what start-up, sources, judgement, load engine and sampler co
 	$(BIN)/python benchmarks/judgement.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/sampler.py
+	$(if $(filter 1,$(TOOLS)),$(BIN)/python benchmarks/tools.py)
 
 clean: ## remove what make installed and the caches; reports/ stays
 	rm -rf $(VENV) $(ALLURE_PREFIX) .bench .real .mypy_cache .pytest_cache .ruff_cache build dist
