@@ -520,6 +520,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run the tools whose name holds this, beside ours")
     options = parser.parse_args()
     adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no tool stays behind
     tools = {tool: installed(tool) for tool in TOOLS if options.only in tool.name or tool.orders}
     print(f"\nPython {platform.python_version()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before")
     commands: list[str] = []
