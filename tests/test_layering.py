@@ -28,6 +28,7 @@ TOP_DOWN = (
 )
 
 NARROWER = {
+    "reporting": {"findings", "recording", "analysis", "bench", "model"},
     "access": {"transport", "bench", "model"},
     "demo": set(),
 }

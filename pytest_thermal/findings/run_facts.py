@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from pytest_thermal.analysis import RunFacts
-from pytest_thermal.bench import is_loopback
+from pytest_thermal.bench import Monitor, is_loopback
 from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.findings import Scalar
@@ -74,6 +76,17 @@ def time_scale_of(facts: Mapping[str, Any]) -> float:
     """How many times faster than a real one the run's loop was; 1 where it does not say."""
     scale = facts.get("time_scale")
     return float(scale) if isinstance(scale, (int, float)) and scale > 0 else 1.0
+
+
+def recorded_thresholds(facts: Mapping[str, Any]) -> tuple[Monitor, Callable[[str], str]]:
+    """The thresholds that a run was made with, and where each came from; the defaults where it does not say."""
+    told, origins = facts.get("monitor"), facts.get("monitor_origins")
+    try:
+        monitor = Monitor.model_validate(told or {})
+    except ValidationError:  # of another version
+        monitor, origins = Monitor(), {}
+    known: Mapping[str, Any] = origins if isinstance(origins, Mapping) else {}
+    return monitor, lambda name: str(known.get(name, "default"))
 
 
 def comparable_facts(recording: Recording) -> RunFacts:

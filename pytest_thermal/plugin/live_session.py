@@ -126,7 +126,7 @@ class LiveSession(ThermalSession):
             self._view.close()
 
     def conclude(self, *, interrupted: bool) -> None:
-        """End the run and write its summary; after an interrupt there is no time to judge."""
+        """End the run, write its summary and its page; after an interrupt there is no time to judge."""
         from pytest_thermal.findings import finding_as_json
         from pytest_thermal.recording import RecordingError, write_summary
 
@@ -141,7 +141,26 @@ class LiveSession(ThermalSession):
             summary["findings"] += [finding_as_json(found) for found in more]
             write_summary(run, summary)
         except RecordingError as error:
-            self.config.issue_config_time_warning(pytest.PytestWarning(f"thermal: {error}"), stacklevel=2)
+            self._warn(str(error))
+            return
+        self._write_page(summary)
+
+    def _write_page(self, summary: Mapping[str, Any]) -> None:
+        """The page is a view of what is kept already: whatever it runs into, the run stands."""
+        from pytest_thermal.bench import Redactor
+        from pytest_thermal.reporting.run_page import judged_subject, write_page
+
+        redactor = Redactor(self._active.bench.secrets())
+        try:
+            self.report = write_page(judged_subject(self.judgement().recording, summary), redact=redactor.text)
+        except Exception as error:  # noqa: BLE001 - a fault in it must not take the run's findings along
+            self._warn(
+                f"the run's report.html could not be written: {type(error).__name__}: {error}\n"
+                f"try: python -m pytest_thermal.reporting.run_page {self.path} --out FILE"
+            )
+
+    def _warn(self, text: str) -> None:
+        self.config.issue_config_time_warning(pytest.PytestWarning(f"thermal: {text}"), stacklevel=3)
 
     def ending(self, node: str) -> ThermalEnding | None:
         """What to tell of this run."""

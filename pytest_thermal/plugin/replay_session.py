@@ -84,20 +84,12 @@ class ReplaySession(ThermalSession):
 
     def thresholds(self) -> tuple[Monitor, Callable[[str], str]]:
         """Of the bench that is named now, else those that the run itself was made with, else the defaults."""
-        from pydantic import ValidationError
-
-        from pytest_thermal.bench import Monitor
+        from pytest_thermal.findings.run_facts import recorded_thresholds
 
         active = active_bench(self.config)
         if not active.is_fallback:
             return active.bench.monitor, active.bench.origin
-        told = self._recording.facts.get("monitor")
-        origins = self._recording.facts.get("monitor_origins") or {}
-        try:
-            monitor = Monitor.model_validate(told or {})
-        except ValidationError:  # of another version
-            monitor, origins = Monitor(), {}
-        return monitor, lambda name: str(origins.get(name, "default"))
+        return recorded_thresholds(self._recording.facts)
 
     def header(self) -> list[str]:
         """What is judged, by which limits."""

@@ -64,6 +64,8 @@ class ThermalSession(ABC):
         self.simulated = demo
         self.noted: list[Finding] = []
         """What tests asked of this run, in their order."""
+        self.report: Path | None = None
+        """The page of the run, once it is written."""
         self.bad_by_third_parties = False
         """Whether a criterion of somebody else's failed or could not be judged: that ends no test."""
         self._judged: tuple[object, Judgement] | None = None

@@ -58,6 +58,8 @@ def lines_of(session: ThermalSession) -> list[str]:
     """Where the run lies, what loaded it, how the sampling went."""
     recording = session.recording()
     lines = [f"run: {recording.path} ({recording.state})"]
+    if session.report is not None:
+        lines.append(f"report: {session.report}")
     tools = dict.fromkeys(str(work.get("tool", "")) for work in recording.facts.get("works", []))
     if tools:
         lines.append(f"load: {', '.join(tools)}")
@@ -129,6 +131,8 @@ def _cell(name: str, value: float | None, width: int) -> str:
 
 
 def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
+    from pytest_thermal.findings.alike import of_one_cause, saying_the_same
+
     counts: dict[str, int] = {}
     for found in findings:
         counts[found["outcome"]] = counts.get(found["outcome"], 0) + 1
@@ -136,9 +140,9 @@ def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
     if findings:
         terminal.write_line("")
         terminal.write_line("  " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    for alike in _of_one_cause(bad):
+    for alike in of_one_cause(bad):
         terminal.write_line("")
-        for same in _saying_the_same(alike):
+        for same in saying_the_same(alike):
             names = ", ".join(f"{found['check']}[{found['subject']}]" for found in same)
             outcome = same[0]["outcome"]
             lines = textwrap.wrap(names, _WIDTH - 4, initial_indent=" " * (len(outcome) - 1), break_on_hyphens=False)
@@ -153,22 +157,6 @@ def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
     notes = [(found, text) for found in findings for text in found["warnings"]]
     for found, text in notes:
         _wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
-
-
-def _of_one_cause(findings: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Findings with one likely cause and one thing to try, together: it need not be read a dozen times."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for found in findings:
-        cause = found["likely"].split(":", 1)[0]
-        groups.setdefault((found["outcome"], cause, found["advice"]), []).append(found)
-    return list(groups.values())
-
-
-def _saying_the_same(findings: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for found in findings:
-        groups.setdefault(found["seen"], []).append(found)
-    return list(groups.values())
 
 
 def _wrapped(terminal: Any, indent: str, text: str) -> None:

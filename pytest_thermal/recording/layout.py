@@ -24,6 +24,8 @@ MISSING = "missing.jsonl"
 REQUESTS = "requests.csv"
 EVENTS = "events.jsonl"
 SUMMARY = "summary.json"
+REPORT = "report.html"
+"""A view of the run and no part of it: made from the rest at any time, and so not sealed with it."""
 SETTINGS = ("settings.json", "config.toml")
 
 REQUEST_COLUMNS = ("start", "ttft", "latency", "status", "error", "prompt_tokens", "completion_tokens", "phase")
@@ -85,11 +87,11 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def contents(folder: Path) -> Iterator[Path]:
-    """Every file of a run but ``run.json`` and what is being written, sorted."""
+    """Every file of a run but ``run.json``, its page, and what is being written, sorted."""
     yield from (
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path != folder / RUN and not path.name.endswith(".tmp")
+        if path.is_file() and path not in (folder / RUN, folder / REPORT) and not path.name.endswith(".tmp")
     )
 
 
