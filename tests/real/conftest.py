@@ -33,7 +33,7 @@ Part = TypeVar("Part")
 
 
 @contextlib.contextmanager
-def _or_skip(part: contextlib.AbstractContextManager[Part]) -> Iterator[Part]:
+def or_skip(part: contextlib.AbstractContextManager[Part]) -> Iterator[Part]:
     """Skip with the reason where the machine cannot run the part; an error if `REAL_PARTS=required`."""
     with contextlib.ExitStack() as stack:
         try:
@@ -61,49 +61,49 @@ def ends() -> Iterator[DeadEnds]:
 @pytest.fixture(scope="session")
 def llama(parts_folder: Path) -> Iterator[Llama]:
     """A real llama.cpp server with four slots."""
-    with _or_skip(llama_server(parts_folder)) as running:
+    with or_skip(llama_server(parts_folder)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def llama_one_slot(parts_folder: Path) -> Iterator[Llama]:
     """One with a single slot and a model slow enough for its queue to show: about 80 ms an answer."""
-    with _or_skip(llama_server(parts_folder, name="llama-one-slot", slots=1, size="slow")) as running:
+    with or_skip(llama_server(parts_folder, name="llama-one-slot", slots=1, size="slow")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def llama_noise(parts_folder: Path) -> Iterator[Llama]:
     """One whose answers are control characters and broken UTF-8, at times nothing visible at all."""
-    with _or_skip(llama_server(parts_folder, name="llama-noise", size="noise")) as running:
+    with or_skip(llama_server(parts_folder, name="llama-noise", size="noise")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def litellm(parts_folder: Path, llama: Llama, ends: DeadEnds) -> Iterator[LiteLLM]:
     """The LiteLLM proxy with limited keys, in front of the engine."""
-    with _or_skip(litellm_proxy(parts_folder, llama, ends)) as running:
+    with or_skip(litellm_proxy(parts_folder, llama, ends)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def litellm_plain(parts_folder: Path, ends: DeadEnds) -> Iterator[PlainLiteLLM]:
     """The LiteLLM proxy with a master key and no database."""
-    with _or_skip(plain_litellm_proxy(parts_folder, ends)) as running:
+    with or_skip(plain_litellm_proxy(parts_folder, ends)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def nginx(parts_folder: Path, llama: Llama, llama_one_slot: Llama, ends: DeadEnds) -> Iterator[Nginx]:
     """A real nginx in front of the engine."""
-    with _or_skip(nginx_front(parts_folder, llama, llama_one_slot, ends)) as running:
+    with or_skip(nginx_front(parts_folder, llama, llama_one_slot, ends)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def netns(parts_folder: Path) -> Iterator[NetworkNamespace]:
     """A network namespace where packets and names are lost, with an engine inside."""
-    with _or_skip(network_namespace(parts_folder)) as running:
+    with or_skip(network_namespace(parts_folder)) as running:
         yield running
 
 
@@ -116,7 +116,7 @@ def aimock_with(parts_folder: Path) -> Iterator[Callable[..., Aimock]]:
         def start(*options: str) -> Aimock:
             if options not in running:
                 part = aimock_server(parts_folder, f"aimock-{len(running)}", options)
-                running[options] = stack.enter_context(_or_skip(part))
+                running[options] = stack.enter_context(or_skip(part))
             return running[options]
 
         yield start
@@ -137,7 +137,7 @@ def llmock_with(parts_folder: Path) -> Iterator[Callable[..., Llmock]]:
         def start(*options: str) -> Llmock:
             if options not in running:
                 part = llmock_server(parts_folder, f"llmock-{len(running)}", options)
-                running[options] = stack.enter_context(_or_skip(part))
+                running[options] = stack.enter_context(or_skip(part))
             running[options].forget()
             return running[options]
 

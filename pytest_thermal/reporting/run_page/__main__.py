@@ -25,23 +25,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{given.run}: a log is no folder to write into\ntry: --out report.html", file=sys.stderr)
         return 1
     try:
-        subject = subject_of(open_recording(given.run))
+        page = write_page(subject_of(open_recording(given.run)), given.out, redact=Redactor().text)
     except RecordingError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"{error.filename}: cannot be written: {error.strerror}\ntry: --out with a place of your own",
+            file=sys.stderr,
+        )
         return 1
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         print(
             f"{given.run}: damaged: {type(error).__name__}: {error}\n"
             "likely: run.json or summary.json was edited by hand, or is of another program\n"
             "try: restore it from a backup; without summary.json the run is judged anew",
-            file=sys.stderr,
-        )
-        return 1
-    try:
-        page = write_page(subject, given.out, redact=Redactor().text)
-    except OSError as error:
-        print(
-            f"{error.filename}: cannot be written: {error.strerror}\ntry: --out with a place of your own",
             file=sys.stderr,
         )
         return 1

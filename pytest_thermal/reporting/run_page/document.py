@@ -59,7 +59,8 @@ def page_html(subject: Subject, *, redact: Callable[[str], str] = str) -> str:
         _sign_off(subject),
         tag("footer", words("made_by", version=__version__, run=recording.path.name)),
     )
-    told = redact(joined(main, json_script(data, id_="page-data")))
+    # What is data is redacted before it is written as JSON, whose escapes a key would hide behind.
+    told = redact(main) + json_script(_redacted(data, redact), id_="page-data")
     return _document(subject, told, curves, title=redact(words("title", run=recording.path.name)))
 
 
@@ -91,6 +92,14 @@ def _document(subject: Subject, told: str, curves: Curves, *, title: str) -> str
 
 
 _NONE = "'none'"
+
+
+def _redacted(data: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(data, str):
+        return redact(data)
+    if isinstance(data, dict):
+        return {redact(name): _redacted(value, redact) for name, value in data.items()}
+    return [_redacted(value, redact) for value in data] if isinstance(data, (list, tuple)) else data
 
 
 def _asset(name: str) -> str:

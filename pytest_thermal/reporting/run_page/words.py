@@ -66,7 +66,6 @@ ENGLISH: Mapping[str, str] = {
     "log": "log",
     "unknown": "not known",
     "none": "none",
-    "mode": "mode",
     # ---------------------------------------------------------------------------------------------------------- curves
     "curves": "Curves",
     "zoom_all": "whole run",

@@ -14,6 +14,7 @@ from pytest_thermal.reporting.run_page.words import Words
 MARKS = {"failed": "✗", "inconclusive": "?", "blocked": "–", "passed": "✓", "skipped": "–"}
 """Outcomes are told by sign and word, and only then by colour."""
 _MOST_CHANGED = 8
+_MOST_SEEN = 8
 
 
 def verdict(subject: Subject) -> Markup:
@@ -102,22 +103,23 @@ def _reservations(subject: Subject) -> Iterator[Markup]:
 
 
 def _cause(group: Sequence[Mapping[str, Any]], words: Words) -> Markup:
-    """Findings of one cause: what was seen of each, and the cause and what to try once."""
-    outcome = str(group[0]["outcome"])
+    """Findings of one cause: what was seen of each, and the cause and what to try once; of many, the cause first."""
+    outcome, first = str(group[0]["outcome"]), group[0]
     seen = [
-        joined(
-            tag("p", joined(*_listed(same)), class_="names"),
-            tag("p", str(same[0]["seen"]), class_="seen"),
-        )
+        joined(tag("p", *_listed(same), class_="names"), tag("p", str(same[0]["seen"]), class_="seen"))
         for same in saying_the_same(group)
     ]
-    first = group[0]
+    shown: list[Markup] = seen
+    if len(seen) > _MOST_SEEN:
+        rest = seen[_MOST_SEEN:]
+        shown = [*seen[:_MOST_SEEN], tag("details", tag("summary", words("and_more", count=len(rest))), *rest)]
     remedy = [
         tag("p", tag("b", f"{words(key)}: "), str(first[name]))
         for key, name in (("likely", "likely"), ("try", "advice"))
         if first.get(name)
     ]
-    return tag("article", badge(outcome, words), *seen, *remedy, class_=f"finding {outcome}")
+    parts = [*remedy, *shown] if len(seen) > 2 else [*shown, *remedy]
+    return tag("article", badge(outcome, words), *parts, class_=f"finding {outcome}")
 
 
 def _listed(same: Sequence[Mapping[str, Any]]) -> Iterator[Markup]:

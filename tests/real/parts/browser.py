@@ -1,0 +1,36 @@
+"""The system's Chromium, driven by Playwright: one for all tests, each in a window of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+
+from playwright.sync_api import Browser, Error, sync_playwright
+
+from tests.real.parts.errors import PartUnavailableError
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+"""No sandbox, since tests may be root; nothing that Chromium fetches for itself."""
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    """A running Chromium.
+
+    Raises:
+        PartUnavailableError: There is none here, or it does not start.
+    """
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        raise PartUnavailableError("no Chromium on this machine: apt-get install chromium")
+    with sync_playwright() as driver:
+        try:
+            running = driver.chromium.launch(executable_path=path, args=list(_QUIET))
+        except Error as error:
+            raise PartUnavailableError(f"{path} does not start: {str(error).splitlines()[0]}") from error
+        try:
+            yield running
+        finally:
+            running.close()
