@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import fcntl
+import hashlib
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pytest_thermal.recording import read_run
 from tests.plugin.plugin_runs import CANARY, cases, everything_below
 from tests.plugin.thermal_runs import SHORT, THERMAL, Ran, Started, events, phases
 
@@ -145,6 +147,20 @@ def test_the_summary_has_the_figures_and_the_way_back(ran: Ran) -> None:
     assert 20 < rise < 45
     section = ran.output.split("= thermal")[-1].split("= short test summary")[0].splitlines()[1:]
     assert [line for line in section if len(line) > 80 and str(ran.runs) not in line] == []
+
+
+def test_its_page_is_written_and_named_and_is_no_part_of_what_is_sealed(ran: Ran) -> None:
+    page = ran.run() / "report.html"
+    assert f"report: {page}" in re.sub(r"\n +", "", ran.output)
+    text = page.read_text(encoding="utf-8")
+    assert "SIMULATED" in text
+    assert "rise[gpu0.temperature_celsius]" in text
+    assert "phase[cooldown]" in text
+    assert len(text) < 1_000_000
+    facts = ran.facts()
+    assert "report.html" not in facts["sha256"]
+    assert hashlib.sha256((ran.run() / "run.json").read_bytes()).hexdigest() in text
+    assert read_run(ran.run()).changed == ()
 
 
 def test_the_key_is_nowhere(ran: Ran) -> None:

@@ -17,10 +17,9 @@ import numpy as np
 from pytest_thermal.model import Missing
 from pytest_thermal.recording import Event, MissingStretch, Recording
 from pytest_thermal.reporting.run_page import Subject, judged_subject, page_html
-from tests.analysis.signals import Floats, Plan
+from tests.analysis.signals import EPOCH, Floats, Plan
 from tests.findings.recordings import (
     CAP,
-    EPOCH,
     GPU,
     HOT,
     PLAN,
@@ -147,16 +146,17 @@ def unpacked_values(told: Mapping[str, Any], scripts: Mapping[str, str]) -> Floa
     raw = np.frombuffer(zlib.decompress(base64.b64decode(scripts[told["packed"]])), dtype=np.uint8).astype(np.int64)
     low, high = raw.reshape(2, -1)
     codes = np.cumsum(_straight(low | (high << 8))) & 0xFFFF
-    return np.where(codes == 65535, np.nan, told["offset"] + codes * told["step"])
+    offset, step = float(told["offset"]), float(told["step"])
+    return np.where(codes == 65535, np.nan, offset + codes * step)
 
 
 def unpacked_times(base: Mapping[str, Any], scripts: Mapping[str, str]) -> Floats:
     if "packed" not in base:
-        return base["first"] + base["step"] * np.arange(base["count"], dtype=np.float64)
+        return float(base["first"]) + float(base["step"]) * np.arange(base["count"], dtype=np.float64)
     raw = np.frombuffer(zlib.decompress(base64.b64decode(scripts[base["packed"]])), dtype=np.uint8).astype(np.int64)
     planes = raw.reshape(5, -1)
     turned = sum((planes[plane] << (8 * plane) for plane in range(5)), start=np.zeros(planes.shape[1], dtype=np.int64))
-    return np.cumsum(np.cumsum(_straight(turned))) / 1000.0
+    return np.cumsum(np.cumsum(_straight(turned))).astype(np.float64) / 1000.0
 
 
 def _straight(turned: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:

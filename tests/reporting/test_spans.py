@@ -20,7 +20,7 @@ def of(name: str, values: list[float], period: float = 5.0) -> Recording:
     one = made_series(name, np.zeros(PLAN.times.size))
     series = Series(
         sensor=one.sensor,
-        time_seconds=np.arange(len(values)) * period,
+        time_seconds=np.arange(len(values), dtype=np.float64) * period,
         values=np.array(values, dtype=np.float64),
         period_seconds=period,
     )

@@ -9,13 +9,13 @@ from pytest_thermal.reporting.run_page.thinning import least_and_most, step_for,
 
 
 def test_least_and_most_of_each_stretch_in_the_order_in_which_they_came() -> None:
-    times = np.arange(12.0)
+    times = np.arange(12.0, dtype=np.float64)
     values = np.array([1.0, 9.0, 2.0, 3.0, 8.0, 4.0, 1.0, 5.0, 7.0, 7.0, 7.0, 7.0])
     assert least_and_most(times, values, step_seconds=4, count=3).tolist() == [1.0, 9.0, 8.0, 1.0, 7.0, 7.0]
 
 
 def test_one_reading_among_a_day_survives() -> None:
-    times, values = np.arange(86_400.0), np.full(86_400, 40.0)
+    times, values = np.arange(86_400.0, dtype=np.float64), np.full(86_400, 40.0)
     values[54_321] = 95.0
     found = least_and_most(times, values, step_seconds=60, count=1440)
     assert np.flatnonzero(found == 95.0).tolist() == [2 * (54_321 // 60) + 1]
@@ -23,7 +23,7 @@ def test_one_reading_among_a_day_survives() -> None:
 
 
 def test_a_stretch_without_a_reading_is_missing_and_no_other() -> None:
-    times, values = np.arange(40.0), np.arange(40.0)
+    times, values = np.arange(40.0, dtype=np.float64), np.arange(40.0, dtype=np.float64)
     values[10:20] = np.nan
     values[25] = np.nan
     found = least_and_most(times, values, step_seconds=10, count=5)

@@ -16,7 +16,7 @@ def some(*, scale: float = 1.0) -> Requests:
     """Eight that take 2 s, one a second from 100 on; the third fails, the last is cut off."""
     error = ["", "", "timed out", "", "", "", "", "cancelled: the load was taken off"]
     status = [200, 200, 0, 200, 200, 200, 200, 0]
-    return requests((100.0 + np.arange(8.0)) * scale, np.full(8, 2.0) * scale, status, error)
+    return requests((100.0 + np.arange(8.0, dtype=np.float64)) * scale, np.full(8, 2.0) * scale, status, error)
 
 
 def test_a_request_counts_where_it_ended() -> None:

@@ -129,7 +129,7 @@ def _curves(subject: Subject, curves: Curves) -> Markup:
     return tag(
         "section",
         tag("h2", words("curves")),
-        tag("noscript", tag("p", words("no_script"), class_="banner")),
+        tag("p", words("no_script"), class_="banner unscripted"),
         *hints,
         legend,
         tag("div", id="controls", class_="controls scripted"),

@@ -354,9 +354,12 @@ function legend(node, chart) {
     const button = make("button", {type: "button", title: curve.sensor, "aria-pressed": "true", onclick: () => {
       if (chart.off.has(i)) chart.off.delete(i); else chart.off.add(i);
       if (!chart.off.has(i)) hidden.delete(curve.device);
+      plot.setSeries(null, {focus: true});   // else all others stay faint behind one that is gone
       toggleDevice(curve.device, hidden.has(curve.device));
     }}, swatch(curve, i), name(curve), output);
-    button.addEventListener("mouseenter", () => plot.setSeries(i + 1, {focus: true}));
+    button.addEventListener("mouseenter", () => {
+      if (plot.series[i + 1].show) plot.setSeries(i + 1, {focus: true});
+    });
     button.addEventListener("mouseleave", () => plot.setSeries(null, {focus: true}));
     box.append(button);
     return {button, output};
@@ -465,7 +468,7 @@ function yRange(spec) {
       if (spec.zero) least = Math.min(least, 0);
     }
     const room = (most - least) * 0.06 || Math.max(Math.abs(most) * 0.02, 10 ** -spec.decimals);
-    return [spec.zero && least === 0 ? 0 : least - room, most + room];
+    return [spec.zero && least === 0 ? 0 : least - room, most + room * (spec.ribbons ? 2 : 1)];
   };
 }
 
