@@ -47,13 +47,14 @@ real: $(READY) ## the access gate against real servers, installed into .real/ (m
 report: $(READY) $(ALLURE) ## the newest run's Allure report as one page
 	@$(BIN)/python -m pytest_thermal.reporting.allure_report --results "$(RESULTS)" --allure $(ALLURE_PREFIX)
 
-bench: $(READY) ## what start-up, sources, judgement, load engine and sampler cost (minutes; peers go into .bench/)
+bench: $(READY) ## what start-up, sources, judgement, page, load engine and sampler cost (minutes; peers go into .bench/)
 	$(BIN)/python benchmarks/startup.py $(ARGS)
 	$(BIN)/python benchmarks/sensors.py
 	$(BIN)/python benchmarks/judgement.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/sampler.py
 	$(if $(filter 1,$(TOOLS)),$(BIN)/python benchmarks/tools.py)
+	$(BIN)/python benchmarks/report.py
 
 clean: ## remove what make installed and the caches; reports/ stays
 	rm -rf $(VENV) $(ALLURE_PREFIX) .bench .real .mypy_cache .pytest_cache .ruff_cache build dist
