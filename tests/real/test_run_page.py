@@ -251,6 +251,7 @@ def test_without_javascript_a_reviewer_still_has_verdict_tables_and_overview(ope
     page = opened(java_script_enabled=False)
     expect(page.locator("#verdict")).to_contain_text("Failed")
     expect(page.locator("#chart-temperature svg")).to_be_visible()
+    expect(page.locator("#chart-temperature .key")).to_have_text(["cpu0 package", "gpu0"])
     expect(page.locator("#key-figures")).to_be_visible()
     expect(page.get_by_text("With JavaScript they can be zoomed")).to_be_visible()
     expect(page.locator("#chart-clock, #chart-requests").first).to_be_hidden()
@@ -271,4 +272,5 @@ def test_printed_it_is_light_and_complete(opened: Open) -> None:
     assert max(page.evaluate("runPage.charts.map(one => one.plot.width)")) <= 700
     expect(page.locator("#controls")).to_be_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    expect(page.get_by_text("throughput_least")).to_be_visible()
     assert page.pdf(format="A4").startswith(b"%PDF")

@@ -11,8 +11,8 @@ from pytest_thermal.findings.subjects import in_order
 from pytest_thermal.model.series import FloatArray, Phase, Series
 from pytest_thermal.recording import Recording
 from pytest_thermal.reporting.run_page.curves import Threshold, extent
-from pytest_thermal.reporting.run_page.kinds import Kind, by_kind, is_main_part
-from pytest_thermal.reporting.run_page.markup import Markup, tag
+from pytest_thermal.reporting.run_page.kinds import Kind, by_kind, is_main_part, part_of
+from pytest_thermal.reporting.run_page.markup import Markup, joined, tag
 from pytest_thermal.reporting.run_page.numbers import elapsed
 from pytest_thermal.reporting.run_page.palette import colour_class
 from pytest_thermal.reporting.run_page.thinning import least_and_most
@@ -24,7 +24,7 @@ STILL = ("temperature", "power", "utilisation")
 
 
 def overviews(recording: Recording, *, threshold: Threshold) -> dict[str, Markup]:
-    """By the id of the chart that each stands in for; only curves that stand for a whole device."""
+    """By the id of the chart that each stands in for, with its key; only curves that stand for a whole device."""
     sensors = in_order(series.sensor for series in recording.series.values())
     devices = list(dict.fromkeys(sensor.device for sensor in sensors))
     found = {}
@@ -71,7 +71,14 @@ def _svg(
         place = devices.index(series.sensor.device)
         path = "".join(_path(values, step, x, y))
         parts.append(tag("path", tag("title", series.sensor.id), class_=f"curve {colour_class(place)}", d=path))
-    return tag("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", class_="still")
+    drawing = tag("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", class_="still")
+    return joined(drawing, tag("div", *(_key(series, devices) for series in shown), class_="keys still"))
+
+
+def _key(series: Series, devices: Sequence[str]) -> Markup:
+    sensor = series.sensor
+    swatch = tag("span", class_=f"swatch {colour_class(devices.index(sensor.device))}")
+    return tag("span", swatch, " ".join(filter(None, [sensor.device, part_of(sensor)])), class_="key")
 
 
 def _across(y: float, name: str) -> Markup:

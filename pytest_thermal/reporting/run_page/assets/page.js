@@ -576,6 +576,7 @@ function controls() {
 }
 
 function resize() {
+  if (root.dataset.theme) return;   // being printed: as wide as the paper
   for (const {plot, node, spec} of charts) {
     const wide = width(node);
     if (node.clientWidth && Math.abs(wide - plot.width) > 1) plot.setSize({width: wide, height: spec.height});
@@ -589,6 +590,10 @@ function restyle() {
 
 function forPrint(on) {
   if (on) root.dataset.theme = "light"; else delete root.dataset.theme;
+  for (const folded of document.querySelectorAll(on ? "details:not([open]):not(#more-curves)" : "details[data-folded]")) {
+    folded.open = on;
+    folded.toggleAttribute("data-folded", on);
+  }
   readColours();
   for (const chart of charts) {
     chart.plot.setSize({width: on ? 680 : width(chart.node), height: chart.spec.height});
