@@ -83,7 +83,7 @@ def invented(cards: int, hours: float, period: float):
 
     from pytest_thermal.model import Sensor, Unit
     from pytest_thermal.model.series import Phase, Series
-    from pytest_thermal.recording import Recording, Requests
+    from pytest_thermal.recording import Labels, Recording, Requests
 
     rng, start = np.random.default_rng(1), 1.8e9
     count = int(hours * 3600 / period)
@@ -126,10 +126,10 @@ def invented(cards: int, hours: float, period: float):
         ttft_seconds=latency / 5,
         latency_seconds=latency,
         status=np.where(bad, 503, 200),
-        error=tuple("503 Service Unavailable" if one else "" for one in bad),
+        error=Labels.of("503 Service Unavailable" if one else "" for one in bad),
         prompt_tokens=np.full(starts.size, 50.0),
         completion_tokens=np.full(starts.size, 128.0),
-        phase=("steady",) * starts.size,
+        phase=Labels.of(["steady"] * starts.size),
     )
     recording = Recording(
         path=Path("invented"), state="finished", series=series, phases=phases, notes=(), requests=requests

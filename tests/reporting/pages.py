@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pytest_thermal.model import Missing
-from pytest_thermal.recording import Event, MissingStretch, Recording
+from pytest_thermal.recording import Event, Labels, MissingStretch, Recording
 from pytest_thermal.reporting.run_page import Subject, judged_subject, page_html
 from tests.analysis.signals import EPOCH, Floats, Plan
 from tests.findings.recordings import (
@@ -59,7 +59,7 @@ def faulty() -> Recording:
     requests = replace(
         requests,
         status=np.where(bad, 503, 200),
-        error=tuple(MARKUP if one else "" for one in bad),
+        error=Labels.of(MARKUP if one else "" for one in bad),
     )
     return replace(
         run,

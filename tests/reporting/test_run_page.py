@@ -17,7 +17,7 @@ import pytest
 
 from pytest_thermal.bench import Redactor
 from pytest_thermal.model.series import Series
-from pytest_thermal.recording import Event, create_run, read_run, write_summary
+from pytest_thermal.recording import Event, Labels, create_run, read_run, write_summary
 from pytest_thermal.reporting import run_page
 from pytest_thermal.reporting.run_page import curves as curves_module
 from pytest_thermal.reporting.run_page import judged_subject, page_html, subject_of, write_page
@@ -244,7 +244,7 @@ def test_a_key_that_slipped_into_the_run_is_taken_out() -> None:
     assert requests is not None
     run = replace(
         faulty(),
-        requests=replace(requests, error=tuple(f"401 for {CANARY} {odd}" if one else "" for one in requests.error)),
+        requests=replace(requests, error=Labels.of(f"401 for {CANARY} {odd}" if one else "" for one in requests.error)),
         facts={**faulty().facts, "metadata": {"note": CANARY}, "load": {"mode": CANARY, "accelerator_command": odd}},
         events=(Event(time_seconds=PLAN.load_on, kind="warning", detail={"text": f"Bearer {CANARY} {odd}"}),),
         notes=(f"line 3: {odd}",),

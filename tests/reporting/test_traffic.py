@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pytest_thermal.recording import Requests
+from pytest_thermal.recording import Labels, Requests
 from pytest_thermal.reporting.run_page.traffic import errors, tally, traffic
 from tests.findings.recordings import requests
 
@@ -48,4 +48,4 @@ def test_what_was_cut_off_did_not_fail() -> None:
 
 
 def test_an_answer_that_is_none_is_an_error_without_a_word() -> None:
-    assert errors(replace(some(), status=np.full(8, 500), error=("",) * 8)) == {"HTTP 500": (8, 100.0)}
+    assert errors(replace(some(), status=np.full(8, 500), error=Labels.of([""] * 8))) == {"HTTP 500": (8, 100.0)}

@@ -76,7 +76,7 @@ def traffic(
 def tally(requests: Requests, *, time_scale: float, phase: str | None = None) -> Tally:
     """Of one phase as the load generator noted it, or of all."""
     good, bad = _good_and_bad(requests)
-    here = np.array([phase in (None, name) for name in requests.phase], dtype=np.bool_)
+    here = requests.phase.where(lambda name: phase in (None, name))
     good, bad = good & here, bad & here
     return Tally(
         total=int(good.sum() + bad.sum()),
@@ -92,20 +92,21 @@ def tally(requests: Requests, *, time_scale: float, phase: str | None = None) ->
 
 def errors(requests: Requests) -> Mapping[str, tuple[int, float]]:
     """Each error with how often it came and when first (the recording's seconds), the most frequent first."""
-    found: dict[str, tuple[int, float]] = {}
     _, bad = _good_and_bad(requests)
-    for index in np.flatnonzero(bad):
-        text = requests.error[index] or f"HTTP {requests.status[index]}"
-        count, first = found.get(text, (0, float("inf")))
-        found[text] = count + 1, min(first, float(requests.start_seconds[index]))
+    first = np.full(len(requests.error.different), np.inf)
+    np.minimum.at(first, requests.error.codes[bad], requests.start_seconds[bad])
+    place = {text: code for code, text in enumerate(requests.error.different)}
+    found = {text: (count, float(first[place[text]])) for text, count in requests.error.counts(bad).items() if text}
+    wordless = bad & ~requests.error.where(bool)
+    for status in np.unique(requests.status[wordless]).tolist():
+        those = wordless & (requests.status == status)
+        found[f"HTTP {status}"] = int(those.sum()), float(requests.start_seconds[those].min())
     return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
 
 def _good_and_bad(requests: Requests) -> tuple[BoolArray, BoolArray]:
-    clean = np.array([not error for error in requests.error], dtype=np.bool_)
-    cut = np.array([error.startswith(CANCELLED) for error in requests.error], dtype=np.bool_)
-    good = clean & (requests.status == 200)
-    return good, ~good & ~cut
+    good = (requests.status == 200) & ~requests.error.where(bool)
+    return good, ~good & ~requests.error.where(lambda error: error.startswith(CANCELLED))
 
 
 def _percentiles(

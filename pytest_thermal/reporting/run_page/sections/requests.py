@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from pytest_thermal.model.phases import PHASES
 from pytest_thermal.recording import Requests
 from pytest_thermal.reporting.run_page.curves import extent
 from pytest_thermal.reporting.run_page.markup import Markup, joined, tag
@@ -20,7 +23,8 @@ def requests(subject: Subject) -> Markup:
     words, told = subject.words, subject.recording.requests
     if told is None or not len(told):
         return tag("section", tag("h2", words("requests")), tag("p", words("no_requests")), id="requests")
-    phases = dict.fromkeys(name for name in told.phase if name)
+    there = told.phase.counts(np.ones(len(told), dtype=np.bool_))
+    phases = [*(name for name in PHASES if name in there), *(name for name in there if name and name not in PHASES)]
     rows = [
         [words.get(f"phase_{name}", name), *_row(tally(told, time_scale=subject.time_scale, phase=name))]
         for name in phases
