@@ -5,8 +5,15 @@ from dataclasses import replace
 import pytest
 
 from pytest_thermal.analysis import not_comparable
+from pytest_thermal.bench import Monitor
 from pytest_thermal.findings import is_simulated, planned_loads, time_scale_of
-from pytest_thermal.findings.run_facts import comparable_facts, is_to_be_loaded, planned_seconds, serves_itself
+from pytest_thermal.findings.run_facts import (
+    comparable_facts,
+    is_to_be_loaded,
+    planned_seconds,
+    recorded_thresholds,
+    serves_itself,
+)
 from tests.findings.recordings import FACTS, WATTS, healthy, with_limits
 
 
@@ -74,3 +81,21 @@ def test_power_limits_and_the_simulation_are_part_of_a_run() -> None:
     assert capped.power_limits == {"gpu0": 500.0}
     simulated = comparable_facts(replace(healthy(), facts={**FACTS, "simulated": True}))
     assert not_comparable(simulated, comparable_facts(healthy())) == ("another bench: lab-7, now lab-7 (simulated)",)
+
+
+def test_thresholds_are_those_that_the_run_was_made_with() -> None:
+    facts = {
+        "monitor": {"alert_threshold_gpu_celsius": 71.0},
+        "monitor_origins": {"monitor.alert_threshold_gpu_celsius": "config.toml [thermal] alert_threshold_gpu"},
+    }
+    monitor, origin = recorded_thresholds(facts)
+    assert monitor.alert_threshold_gpu_celsius == 71.0
+    assert origin("monitor.alert_threshold_gpu_celsius") == "config.toml [thermal] alert_threshold_gpu"
+    assert origin("monitor.alert_threshold_cpu_celsius") == "default"
+
+
+@pytest.mark.parametrize("facts", [{}, {"monitor": {"of_another_version": 1}, "monitor_origins": "?"}])
+def test_a_run_that_does_not_say_its_thresholds_has_the_defaults(facts: dict[str, object]) -> None:
+    monitor, origin = recorded_thresholds(facts)
+    assert monitor == Monitor()
+    assert origin("monitor.alert_threshold_gpu_celsius") == "default"

@@ -63,13 +63,18 @@ def kind_of_quantity(sensor: Sensor) -> Kind | None:
 
 
 def by_kind(sensors: Iterable[Sensor]) -> dict[Kind, list[Sensor]]:
-    """Sensors by kind, kinds in their order, sensors as they come."""
+    """Sensors by kind, kinds in their order, sensors as they come but for a device's own before those of its parts."""
     found: dict[Kind, list[Sensor]] = {}
     for sensor in sensors:
         kind = kind_of_quantity(sensor)
         if kind is not None:
             found.setdefault(kind, []).append(sensor)
-    return {kind: found[kind] for kind in ORDER if kind in found}
+    return {kind: _own_first(found[kind]) for kind in ORDER if kind in found}
+
+
+def _own_first(sensors: list[Sensor]) -> list[Sensor]:
+    devices = list(dict.fromkeys(sensor.device for sensor in sensors))
+    return sorted(sensors, key=lambda sensor: (devices.index(sensor.device), not is_main_part(sensor)))
 
 
 def part_of(sensor: Sensor) -> str:

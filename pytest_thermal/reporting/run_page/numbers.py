@@ -48,4 +48,4 @@ def length(seconds: object) -> str:
     """``45 s``, ``12 min``; ``–`` for what is no number."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds):
         return "–"
-    return span(float(seconds))
+    return span(round(float(seconds), 1))
