@@ -80,6 +80,14 @@ def test_a_changed_run_does_not_pass_and_says_what_changed() -> None:
     assert "events.jsonl: changed after the run was sealed" in said[:900]
 
 
+def test_a_changed_run_without_phases_does_not_pass_either() -> None:
+    run = replace(healthy(), phases=(), facts={})
+    found = {"check": "leak", "subject": "tray", "outcome": "passed", "seen": "dry", "likely": "", "advice": ""}
+    assert judged_subject(run, {"findings": [found]}).verdict == "passed"
+    changed = replace(run, changed=("requests.csv: changed after the run was sealed",))
+    assert judged_subject(changed, {"findings": [found]}).verdict == "inconclusive"
+
+
 @pytest.mark.parametrize("simulated", [True, False])
 def test_simulated_is_said_before_the_verdict_and_only_then(simulated: bool) -> None:
     run = replace(healthy(), facts={**healthy().facts, "simulated": simulated})
@@ -135,6 +143,17 @@ def test_a_missing_reading_is_missing_in_its_curve_and_told_with_its_reason() ->
     assert gone.max() == pytest.approx(GAP[1] - PLAN.period, abs=0.01)
     assert [why for _, _, why in page.data["missing"][GPU]] == ["timeout"]
     assert "1 × timeout; <i>nvidia-smi</i> did not answer in 4 s" in page.said
+
+
+def test_rows_that_are_not_there_break_the_curve() -> None:
+    run, kept = healthy(), np.delete(np.arange(PLAN.times.size), slice(100, 104))
+    one = run.series[GPU]
+    short = replace(one, time_seconds=one.time_seconds[kept], values=one.values[kept])
+    page = Page(page_of(replace(run, series={**run.series, GPU: short})))
+    times, values = page.curve(GPU)
+    (gap,) = times[np.isnan(values)]
+    assert PLAN.times[99] < gap + PLAN.times[0] < PLAN.times[104]
+    assert [[100 * PLAN.period, 104 * PLAN.period, ""]] == page.data["missing"][GPU]
 
 
 def test_phases_limits_and_throttling_share_the_time_axis() -> None:
