@@ -68,6 +68,12 @@ class BenchLock:
         """
         try:
             descriptor = self._opened()
+        except FileNotFoundError:
+            raise ExperimentBrokenError(
+                f"{self._path.parent}: there is no such folder for the lock",
+                likely=f"${VARIABLE} names one that was not made",
+                remedy=f"make it, for all users of this machine, or unset ${VARIABLE}",
+            ) from None
         except OSError as error:
             raise ExperimentBrokenError(
                 f"{self._path}: cannot be opened: {error.strerror}",

@@ -81,3 +81,6 @@ def _keep_message(longrepr: Any, message: str, item: pytest.Item) -> None:
         location.path, location.lineno, location.message = path, (line or 0) + 1, ""
     traceback.reprentries = [entry]
     traceback.extraline = None
+    chain = getattr(longrepr, "chain", None)
+    if chain:
+        longrepr.chain = chain[-1:]  # what it was made of is said in its words

@@ -85,3 +85,13 @@ def test_the_search_for_a_concurrency_ends_with_a_number(run: Run, tmp_path_fact
             "concurrent_requests = *: utilisation is * % and the temperature is steady",
         ]
     )
+
+
+def test_a_run_that_cannot_begin_says_why_and_shows_nothing_of_our_inside(run: Run, pytester: pytest.Pytester) -> None:
+    result = run(THERMAL, "--demo", env={"PYTEST_THERMAL_LOCK_DIR": str(pytester.path / "nowhere")})
+    said = result.stdout.str()
+    assert "nowhere: there is no such folder for the lock" in said
+    assert "try: make it, for all users of this machine, or unset $PYTEST_THERMAL_LOCK_DIR" in said
+    assert result.parseoutcomes()["errors"] == 1
+    assert "os.open(" not in said
+    assert "The above exception" not in said
