@@ -11,6 +11,7 @@ from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.plugin.keys import FINDINGS
 from pytest_thermal.plugin.outcomes import AccessWarning, conclude
 from pytest_thermal.plugin.parametrisation import NOTHING
+from pytest_thermal.plugin.properties import add_properties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +181,7 @@ class JudgedRun:
         found = self._run.finding(check, subject)
         self._item.stash.setdefault(FINDINGS, []).append(found)
         self._run.note(found)
-        self._item.user_properties += _properties(found)
+        add_properties(self._item, found, simulated=self._run.simulated, run=self._run.path)
         for text in found.warnings:
             self._item.warn(AccessWarning(f"{found.check}: {text}"))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
@@ -197,19 +198,3 @@ def _nothing_measured(check: str) -> Finding:
         likely="a virtual machine, a container without the host's /sys, or a driver that is missing",
         advice="pytest --sensors says why for each source; cpu_temp_path and gpu_temp_cmd name a file and a command",
     )
-
-
-def _properties(found: Finding) -> list[tuple[str, object]]:
-    """Plain values, for JUnit and for xdist's wire."""
-    properties: list[tuple[str, object]] = [
-        ("thermal_check", found.check),
-        ("thermal_subject", found.subject),
-        ("thermal_outcome", str(found.outcome)),
-        ("thermal_seen", found.seen),
-    ]
-    properties += [
-        (f"thermal_{name}", value)
-        for name, value in found.evidence.items()
-        if name != "simulated" and isinstance(value, str | int | float | bool)
-    ]
-    return properties

@@ -15,6 +15,7 @@ from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.keys import ACCESS, FINDINGS
 from pytest_thermal.plugin.outcomes import AccessWarning, conclude
+from pytest_thermal.plugin.properties import add_properties
 
 if TYPE_CHECKING:
     from pytest_thermal.access import HealthMonitor, Ladder
@@ -191,16 +192,8 @@ class Access:
     def _noted(self, found: Finding, *, output_tokens: int) -> Finding:
         """Keep the finding for reports, and hand it to JUnit and the like as properties (plain values for xdist)."""
         self._item.stash.setdefault(FINDINGS, []).append(found)
-        self._item.user_properties += [
-            ("thermal_check", found.check),
-            ("thermal_layer", found.layer),
-            ("thermal_subject", found.subject),
-            ("thermal_outcome", str(found.outcome)),
-            ("thermal_seen", found.seen),
-            ("thermal_output_tokens", output_tokens),
-        ]
-        if self._session.active.bench.demo:
-            self._item.user_properties.append(("thermal_simulated", True))
+        add_properties(self._item, found, simulated=self._session.active.bench.demo)
+        self._item.user_properties.append(("thermal_output_tokens", output_tokens))
         return found
 
     def _conclude(self, found: Finding) -> Finding:

@@ -6,6 +6,7 @@ import csv
 import fcntl
 import hashlib
 import json
+import platform
 import re
 import shutil
 from pathlib import Path
@@ -120,6 +121,17 @@ def test_figures_travel_as_properties(ran: Ran) -> None:
     names = [part.get("name") for part in case.iter("property")]
     assert names.count("thermal_simulated") == 1
     assert told["thermal_outcome"] in ("passed", "inconclusive", "failed")
+    assert told["thermal_run_directory"] == str(ran.run())
+    assert told["thermal_node"] == platform.node()
+    passed = [
+        {part.get("name"): part.get("value") for part in case.iter("property")}
+        for case in root.iter("testcase")
+        if case.get("name", "").startswith("test_rebound[gpu")
+    ]
+    assert {(one["thermal_unit"], one["thermal_limit"], one["thermal_limit_is"]) for one in passed} == {
+        ("celsius", "2.0", "most")
+    }
+    assert {one["thermal_limit_origin"] for one in passed} == {"default"}
 
 
 def test_simulated_is_said_everywhere(ran: Ran) -> None:
