@@ -1,0 +1,386 @@
+"""The pre-production gate: tests and findings in, decision out. Pure.
+
+One rule: *go* is said only where every critical check was measured on the machine itself and passed. What was measured
+and found bad is *no-go*; whatever else is missing (skipped, blocked, inconclusive, not run, simulated) leaves it *not
+decided*. A person may accept that a check is skipped, by name and with a reason; nothing else can be accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+
+from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.reporting.observed import How, Observed
+
+
+class Decision(str, Enum):
+    """What the gate says."""
+
+    GO = "go"
+    NO_GO = "no-go"
+    NOT_DECIDED = "not decided"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """Why a run as a whole can prove nothing, or not all: interrupted, a worker lost, nothing collected."""
+
+    seen: str
+    likely: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """A check that must have been asked for the gate to be decided."""
+
+    check: str
+    subject: str = ""
+    """Empty: whatever it is about."""
+
+    @property
+    def name(self) -> str:
+        """``rise[gpu0.temperature_celsius]``."""
+        return f"{self.check}[{self.subject}]" if self.subject else self.check
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acceptance:
+    """A person's word that a check may be skipped."""
+
+    pattern: str
+    """``check`` or ``check[subject]``, of a test of one's own its name; each may hold ``*``."""
+    reason: str
+    origin: str
+
+    def covers(self, check: str, subject: str) -> bool:
+        """Whether it is about that check of that subject."""
+        wanted, _, of = self.pattern.partition("[")
+        return fnmatchcase(check, wanted) and (not of or fnmatchcase(subject, of.removesuffix("]")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing that stands in the way."""
+
+    kind: str
+    """``failed``, ``inconclusive``, ``broken``, ``blocked``, ``skipped``, ``expected failure``, ``simulated``,
+    ``not run``, ``deselected``, ``not asked``, ``run``."""
+    decides: Decision
+    """What it makes of the gate."""
+    seen: str
+    likely: str = ""
+    advice: str = ""
+    test: str = ""
+    check: str = ""
+    layer: str = ""
+    subject: str = ""
+    simulated: bool = False
+
+    @property
+    def name(self) -> str:
+        """What to call it in a list: check and subject, else the test's own name."""
+        if not self.check:
+            return self.test.rsplit("/", 1)[-1] or "the run"
+        return f"{self.check}[{self.subject}]" if self.subject else self.check
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """A check that was skipped, and that a person accepted."""
+
+    item: Item
+    acceptance: Acceptance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The decision and everything that it rests on."""
+
+    decision: Decision
+    because: str
+    """In one line."""
+    blocking: tuple[Item, ...]
+    accepted: tuple[Accepted, ...]
+    passed: int
+    """Critical checks that were measured on the machine and passed."""
+    critical: int
+    """Critical checks in all, those that nobody asked included."""
+
+
+def decide(
+    observed: Sequence[Observed],
+    *,
+    needs: Sequence[Need] = (),
+    besides: Sequence[Finding] = (),
+    troubles: Sequence[Trouble] = (),
+    acceptances: Sequence[Acceptance] = (),
+) -> Verdict:
+    """Decide.
+
+    Args:
+        observed: Every test of the run, those that did not run included.
+        needs: What must have been asked by a critical test.
+        besides: Findings of no test: third parties' criteria.
+        troubles: What happened to the run as a whole.
+        acceptances: Skips that a person accepts.
+    """
+    items: list[Item] = [_of_run(trouble) for trouble in troubles]
+    accepted: list[Accepted] = []
+    passed = critical = 0
+    for one in observed:
+        critical += one.critical and not one.advisory
+        item = _item(one)
+        if item is None:
+            passed += one.critical and not one.advisory
+            continue
+        acceptance = _accepting(item, acceptances)
+        if acceptance is None:
+            items.append(item)
+        else:
+            accepted.append(Accepted(item=item, acceptance=acceptance))
+    asked = _asked(observed)
+    not_asked = [_not_asked(need) for need in needs if (need.check, need.subject) not in asked]
+    items += [item for item in map(_of_third_party, besides) if item is not None]
+    items += not_asked
+    critical += len(not_asked)
+    if not items and not passed:
+        items.append(_of_run(Trouble(seen="no critical check was measured", advice="pytest suites --gate")))
+    items.sort(key=lambda item: item.decides is not Decision.NO_GO)  # stable: what failed comes first
+    decision = items[0].decides if items else Decision.GO
+    return Verdict(
+        decision=decision,
+        because=_because(decision, items, passed=passed, critical=critical, accepted=len(accepted)),
+        blocking=tuple(items),
+        accepted=tuple(accepted),
+        passed=passed,
+        critical=critical,
+    )
+
+
+def counts(observed: Sequence[Observed]) -> dict[str, int]:
+    """How many tests ended in each way."""
+    return {str(how): sum(one.how is how for one in observed) for how in How}
+
+
+def doubts(run: Mapping[str, object], bench: str | None) -> list[Trouble]:
+    """Why a recording that is judged again may be no evidence of the bench under test.
+
+    Args:
+        run: As in ``thermal_runs`` of `gate_document`.
+        bench: The bench that was named for this run; None where none was.
+    """
+    where, changed = run["directory"], run["changed"]
+    if run["source"] == "log":
+        return [
+            Trouble(
+                seen=f"{where}: nothing says of which machine this log is, or that it is whole",
+                likely="it was recorded by another program",
+                advice="a run directory, or a run on the bench",
+            )
+        ]
+    found = []
+    if run["state"] != "finished":
+        found.append(
+            Trouble(
+                seen=f"{where}: the run that is judged again is {run['state']}", advice="a run that went to its end"
+            )
+        )
+    if isinstance(changed, Sequence) and changed:
+        found.append(
+            Trouble(
+                seen=f"{where}: {len(changed)} of its files are not as they were when the run ended: {changed[0]}",
+                likely="they were edited, or copied in part",
+                advice="the run directory as it was written",
+            )
+        )
+    if run["source"] == "replayed" and bench is not None and run["bench"] != bench:
+        found.append(
+            Trouble(
+                seen=f"{where}: it was recorded on bench {run['bench'] or 'unknown'}, and this gate is about {bench}",
+                advice="a run of this bench",
+            )
+        )
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+_WORDS: Mapping[How, tuple[str, str, str]] = {
+    How.NOT_RUN: (
+        "the run ended before it",
+        "-x, --maxfail, Ctrl-C, or a worker that crashed",
+        "pytest suites --gate, without -x",
+    ),
+    How.DESELECTED: ("left out of this run", "-k, -m or --deselect", "pytest suites --gate, without them"),
+    How.EXPECTED: (
+        "known to fail (xfail), so it proves nothing",
+        "",
+        "take the mark off, or mark it advisory if it must not block",
+    ),
+}
+_ACCEPT = (
+    "make it apply, or accept it with a reason: thermal_gate_accept in the ini file, {name} = why, and who says so"
+)
+_SIMULATED = {
+    "likely": "the demo bench stood in for the machine",
+    "advice": "--bench DIR of the machine that goes into production",
+}
+
+
+def _item(one: Observed) -> Item | None:
+    """What of a test stands in the way; None where nothing does."""
+    if one.advisory:
+        return None
+    found = one.decisive
+    if one.how is How.FAILED:
+        return _told(one, found, kind="failed", decides=Decision.NO_GO)
+    if one.how is How.BROKEN:
+        open_finding = found is not None and found.outcome is Outcome.INCONCLUSIVE
+        return _told(one, found, kind="inconclusive" if open_finding else "broken", decides=Decision.NOT_DECIDED)
+    if not one.critical:
+        return None
+    if one.how is How.PASSED:
+        if not one.simulated:
+            return None
+        seen = f"simulated: {found.seen}" if found is not None else "simulated"
+        return _told(one, found, kind="simulated", decides=Decision.NOT_DECIDED, seen=seen, **_SIMULATED)
+    if one.how is How.SKIPPED:
+        return _skipped(one, found)
+    seen, likely, advice = _WORDS[one.how]
+    return _told(one, None, kind=str(one.how), decides=Decision.NOT_DECIDED, seen=seen, likely=likely, advice=advice)
+
+
+def _skipped(one: Observed, found: Finding | None) -> Item:
+    blocked = found.outcome is Outcome.BLOCKED if found is not None else one.message.startswith("blocked: ")
+    if blocked:
+        return _told(
+            one, found, kind="blocked", decides=Decision.NOT_DECIDED, advice="what blocks it first, then this run again"
+        )
+    name = Need(check=one.check or _function(one.test), subject=one.subject).name
+    return _told(one, found, kind="skipped", decides=Decision.NOT_DECIDED, advice=_ACCEPT.format(name=name))
+
+
+def _told(
+    one: Observed,
+    found: Finding | None,
+    *,
+    kind: str,
+    decides: Decision,
+    seen: str = "",
+    likely: str = "",
+    advice: str = "",
+) -> Item:
+    """An item in the finding's own words, where it has some."""
+    if found is not None and found.outcome is not Outcome.PASSED:
+        own = (found.seen, found.likely, found.advice)
+    else:
+        own = _parts(one.message)
+    return Item(
+        kind=kind,
+        decides=decides,
+        seen=seen or own[0] or "it gave no reason",
+        likely=likely or own[1],
+        advice=advice or own[2],
+        test=one.test,
+        check=found.check if found is not None else one.check,
+        layer=found.layer if found is not None else "",
+        subject=found.subject if found is not None else one.subject,
+        simulated=one.simulated,
+    )
+
+
+def _parts(message: str) -> tuple[str, str, str]:
+    """What was seen, ``likely:`` and ``try:`` of a message as errors are told."""
+    lines = [line.strip() for line in message.strip().splitlines()]
+    parts = {
+        word: next((line.removeprefix(word).strip() for line in lines if line.startswith(word)), "")
+        for word in ("likely:", "try:")
+    }
+    return next(iter(lines), "").removeprefix("blocked: "), parts["likely:"], parts["try:"]
+
+
+def _of_run(trouble: Trouble) -> Item:
+    return Item(
+        kind="run",
+        decides=Decision.NOT_DECIDED,
+        seen=trouble.seen,
+        likely=trouble.likely,
+        advice=trouble.advice,
+    )
+
+
+def _of_third_party(found: Finding) -> Item | None:
+    if found.outcome is Outcome.FAILED:
+        kind, decides = "failed", Decision.NO_GO
+    elif found.outcome is Outcome.INCONCLUSIVE:
+        kind, decides = "inconclusive", Decision.NOT_DECIDED
+    else:
+        return None
+    return Item(
+        kind=kind,
+        decides=decides,
+        seen=found.seen,
+        likely=found.likely,
+        advice=found.advice,
+        check=found.check,
+        layer=found.layer,
+        subject=found.subject,
+    )
+
+
+def _not_asked(need: Need) -> Item:
+    return Item(
+        kind="not asked",
+        decides=Decision.NOT_DECIDED,
+        seen="no critical test of this run asked for it",
+        likely="only a part of the suites was named",
+        advice="pytest suites --gate",
+        check=need.check,
+        subject=need.subject,
+    )
+
+
+def _asked(observed: Sequence[Observed]) -> set[tuple[str, str]]:
+    """Checks and subjects that critical tests are about, whether or not they ran; each check also without subject."""
+    pairs: set[tuple[str, str]] = set()
+    for one in observed:
+        if one.critical and not one.advisory:
+            pairs.add((one.check, one.subject))
+            pairs.update((found.check, found.subject) for found in one.findings)
+    return pairs | {(check, "") for check, _ in pairs}
+
+
+def _accepting(item: Item, acceptances: Sequence[Acceptance]) -> Acceptance | None:
+    if item.kind != "skipped":
+        return None
+    name = item.check or _function(item.test)
+    return next((one for one in acceptances if one.covers(name, item.subject)), None)
+
+
+def _function(test: str) -> str:
+    return test.rsplit("::", 1)[-1].partition("[")[0]
+
+
+def _because(decision: Decision, items: Sequence[Item], *, passed: int, critical: int, accepted: int) -> str:
+    failed = sum(item.decides is Decision.NO_GO for item in items)
+    still_open = sum(item.decides is Decision.NOT_DECIDED and item.kind != "run" for item in items)
+    if decision is Decision.GO:
+        skips = f"; {accepted} more skipped, as accepted" if accepted else ""
+        return f"all {passed} critical checks were measured and passed{skips}"
+    if decision is Decision.NO_GO:
+        return f"{failed} failed" + (
+            f", {still_open} more of {critical} critical checks are open" if still_open else ""
+        )
+    whole = [item.seen for item in items if item.kind == "run"]
+    if still_open:
+        simulated = sum(item.kind == "simulated" for item in items)
+        also = f", {simulated} of them because they are simulated" if simulated else ""
+        whole.append(f"{still_open} of {critical} critical checks are open{also}")
+    return "; ".join(whole)
