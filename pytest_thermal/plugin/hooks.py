@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Generator
 from typing import Any
@@ -16,6 +18,9 @@ from pytest_thermal.plugin.keys import (
     BENCH_ERROR,
     ENDINGS,
     FINDINGS,
+    GATE,
+    OBSERVER,
+    OCP_DIAG,
     TAKEN_OPTIONS,
     THERMAL,
     THERMAL_ENDINGS,
@@ -48,6 +53,19 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """With `--gate`: an earlier answer must not outlive a conftest that fails, or an option that is wrong."""
+    given = early_config.known_args_namespace
+    stops = given.help or given.version or "PYTEST_XDIST_WORKER" in os.environ
+    if getattr(given, "thermal_gate", None) and not stops:
+        from pytest_thermal.plugin.gate_run import gate_path
+
+        # `pytest_cmdline_main` says the rest, and tells what cannot be written.
+        with contextlib.suppress(OSError):
+            gate_path(early_config).unlink(missing_ok=True)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register markers and bridges; a bench that the command line names is read now, so that a mistake ends the run."""
@@ -64,12 +82,34 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_thermal.plugin.allure_bridge import AllureBridge
 
         config.pluginmanager.register(AllureBridge(config), "thermal-allure")
+    if options.value(config, "gate") or options.value(config, "ocp-diag"):
+        from pytest_thermal.plugin.observing import Observer
+
+        config.stash[OBSERVER] = Observer(config)
+        config.pluginmanager.register(config.stash[OBSERVER], "thermal-observer")
+    if options.value(config, "ocp-diag") and not _is_worker(config) and not config.option.help:
+        from pytest_thermal.plugin.ocp_diag_file import OcpDiagFile
+
+        config.stash[OCP_DIAG] = OcpDiagFile(config)
     if is_explicit(config) and not config.option.help:
+        _read_bench(config)
+
+
+def _read_bench(config: pytest.Config) -> None:
+    try:
         active_bench(config)
+    except pytest.UsageError as error:
+        if GATE in config.stash:
+            config.stash[GATE].say(str(error))
+        raise
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """`--sensors` lists and stops, `--find-concurrency` searches and stops."""
+    """`--sensors` lists and stops, `--find-concurrency` searches and stops; the gate begins undecided."""
+    if options.value(config, "gate") and not (config.option.help or config.option.version or _is_worker(config)):
+        from pytest_thermal.plugin.gate_run import GateRun
+
+        config.stash[GATE] = GateRun(config)
     if options.value(config, "find-concurrency"):
         from pytest_thermal.plugin.concurrency_search import search
 
@@ -149,6 +189,25 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         from dataclasses import asdict
 
         config.workeroutput.update({name: asdict(ending) for name, ending in told.items()})  # type: ignore[attr-defined]
+    if OBSERVER in config.stash:
+        _conclude_observing(session, exitstatus)
+
+
+def _conclude_observing(session: pytest.Session, exitstatus: int) -> None:
+    config = session.config
+    observer = config.stash[OBSERVER]
+    if _is_worker(config):
+        config.workeroutput["thermal_observed"] = observer.told()  # type: ignore[attr-defined]
+        return
+    observer.take(observer.told())
+    if OCP_DIAG in config.stash:
+        config.stash[OCP_DIAG].finish(session, observer, exitstatus)
+    if GATE in config.stash:
+        config.stash[GATE].finish(session, observer, exitstatus)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -163,3 +222,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         from pytest_thermal.plugin.thermal_summary import write_thermal_summary
 
         write_thermal_summary(terminalreporter, thermal)
+    if OCP_DIAG in config.stash:
+        config.stash[OCP_DIAG].write_summary(terminalreporter)
+    if GATE in config.stash:
+        config.stash[GATE].write_summary(terminalreporter)

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from pytest_thermal.model import Finding
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.active_bench import ActiveBench
+    from pytest_thermal.plugin.gate_run import GateRun
+    from pytest_thermal.plugin.observing import Observer
+    from pytest_thermal.plugin.ocp_diag_file import OcpDiagFile
     from pytest_thermal.plugin.session import AccessSession, Ending
     from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession
 
@@ -39,6 +42,15 @@ THERMAL_ENDINGS: pytest.StashKey[list[ThermalEnding]] = pytest.StashKey()
 
 TERMINAL: pytest.StashKey[int] = pytest.StashKey()
 """A descriptor of standard error that pytest's capture does not redirect; there only where a live view may be shown."""
+
+OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
+"""Every test as it ended; there only where something asks for it."""
+
+GATE: pytest.StashKey[GateRun] = pytest.StashKey()
+"""The gate of this run; there only with `--gate`, and not on xdist's workers."""
+
+OCP_DIAG: pytest.StashKey[OcpDiagFile] = pytest.StashKey()
+"""Where the findings go as OCP Test & Validation output; there only with `--ocp-diag`."""
 
 SENSORS: pytest.StashKey[tuple[Sensor, ...]] = pytest.StashKey()
 """What the bench measures, once it was looked for."""

@@ -186,14 +186,29 @@ OPTIONS: tuple[Option, ...] = (
         ini=True,
         help="Whose rate counts as settled (a wrong STANDARD lists them all; default 1 K in 5 min).",
     ),
+    Option(
+        name="gate",
+        help="Pre-production gate: fail unless every critical check was measured on the machine and passed, and write"
+        " reports/gate.json.",
+    ),
+    Option(
+        name="ocp-diag",
+        metavar="FILE",
+        help="Write the findings as OCP Test & Validation output, a JSON document a line (pytest-thermal[ocp]).",
+    ),
     Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
 )
 
 LIMITS = "thermal_limits"
+GATE_ACCEPT = "thermal_gate_accept"
 INI_LINES: tuple[tuple[str, str], ...] = (
     (
         LIMITS,
         "Limits of thermal checks beside those of the bench file, one `name = value` a line (a wrong name lists all).",
+    ),
+    (
+        GATE_ACCEPT,
+        "Critical checks that the gate accepts as skipped, one `check = reason` or `check[subject] = reason` a line.",
     ),
 )
 """Ini keys of several lines, which no option could hold."""

@@ -11,7 +11,7 @@ from pytest_thermal.plugin import options
 
 ASKING = (
     *("duration", "baseline", "ramp", "cooldown", "limit-phase", "limit-duration"),
-    *("replay", "demo", "demo-fault", "find-concurrency"),
+    *("replay", "demo", "demo-fault", "find-concurrency", "gate"),
 )
 _MARK = re.compile(r"\bthermal\b")
 _NEGATED = re.compile(r"\bnot\s*\(*\s*thermal\b")

@@ -66,6 +66,8 @@ class ThermalSession(ABC):
         """What tests asked of this run, in their order."""
         self.report: Path | None = None
         """The page of the run, once it is written."""
+        self.by_third_parties: list[Finding] = []
+        """What criteria of somebody else's concluded at the end."""
         self.bad_by_third_parties = False
         """Whether a criterion of somebody else's failed or could not be judged: that ends no test."""
         self._judged: tuple[object, Judgement] | None = None
@@ -180,6 +182,7 @@ class ThermalSession(ABC):
                     advice="let it return no finding where it has nothing to judge",
                 )
             )
+        self.by_third_parties = found
         self.bad_by_third_parties = any(one.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE) for one in found)
         return found
 

@@ -1,0 +1,323 @@
+"""Every test as it ended, gathered where the whole run is seen: in the one process, or in xdist's controller.
+
+There only where the gate or another format asks for it. A worker's part travels with its reports and, at its end, with
+what it tells the controller; all of it plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, THERMAL
+from pytest_thermal.reporting.gate import Need
+from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
+
+if TYPE_CHECKING:
+    from pytest_thermal.model import Finding
+    from pytest_thermal.plugin.thermal_session import ThermalSession
+
+ACCESS_FIXTURES = frozenset({"access"})
+THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
+BENCH_FIXTURES = frozenset({"access", "api", "async_api", "bench", "domain", "load", "recorder", "sensors"})
+SUBJECTS = ("domain", "phase", "sensor", "device")
+TRIED_ON_REQUEST = frozenset({"quota_tried"})
+"""Access checks that cost what nobody asked for: the gate does not need them."""
+_LONGEST_MESSAGE = 2000
+_WORST_LAST = (How.PASSED, How.EXPECTED, How.SKIPPED, How.BROKEN, How.FAILED)
+
+
+class Observer:
+    """Sees every test of the run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._collected: dict[str, dict[str, Any]] = {}
+        self._deselected: dict[str, dict[str, Any]] = {}
+        self._ended: dict[tuple[str, str], Observed] = {}
+        self._unknown: dict[str, None] = {}
+        """Tests that xdist's workers collected, for where no worker lives to tell which are critical."""
+        self._needs: dict[Need, None] = {}
+        self.kinds: set[str] = set()
+        """``access``, ``thermal``: which of them tests of this run are about."""
+        self.benches: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = []
+        self.third_parties: list[Finding] = []
+        self.collection_errors: list[str] = []
+        self.lost_workers: list[str] = []
+        self.interrupted = ""
+
+    # ------------------------------------------------------------------------------------------- what the run comes to
+
+    def observed(self) -> list[Observed]:
+        """All tests: those that ended, those that did not run, those that were left out."""
+        ran = {test for test, _ in self._ended}
+        left = [_observed(known, How.NOT_RUN) for test, known in self._collected.items() if test not in ran]
+        told = ran | self._collected.keys()
+        left += [Observed(test=test, how=How.NOT_RUN, critical=True) for test in self._unknown if test not in told]
+        left += [_observed(known, How.DESELECTED) for test, known in self._deselected.items() if test not in told]
+        return [*self._ended.values(), *left]
+
+    def needs(self) -> list[Need]:
+        """What must have been asked, as far as this run knows its bench and its sensors."""
+        return list(self._needs)
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """What a process of the run tells at its end."""
+        for known in told["collected"]:
+            self._collected.setdefault(known["test"], dict(known))
+        for known in told["deselected"]:
+            self._deselected.setdefault(known["test"], dict(known))
+        for check, subject in told["needs"]:
+            self._needs.setdefault(Need(check=check, subject=subject))
+        self.kinds.update(told["kinds"])
+        self.benches += [bench for bench in told["benches"] if bench not in self.benches]
+        self.runs += [run for run in told["runs"] if run not in self.runs]
+        self.third_parties += [finding_of(found) for found in told["third_parties"]]
+        self.collection_errors += [error for error in told["collection_errors"] if error not in self.collection_errors]
+
+    def told(self) -> dict[str, Any]:
+        """What this process has to tell: plain data, for a worker's last words."""
+        config = self._config
+        thermal = config.stash.get(THERMAL, None)
+        active = config.stash.get(ACTIVE_BENCH, None)
+        kinds = {kind for known in (*self._collected.values(), *self._deselected.values()) for kind in known["kinds"]}
+        needs = list(_access_needs(active)) if "access" in kinds and active is not None else []
+        needs += list(_thermal_needs(thermal)) if "thermal" in kinds and thermal is not None else []
+        told: dict[str, Any] = {
+            "collected": list(self._collected.values()),
+            "deselected": list(self._deselected.values()),
+            "needs": needs,
+            "kinds": sorted(kinds),
+            "benches": [] if active is None or (active.is_fallback and kinds <= {"thermal"}) else [_bench(active)],
+            "runs": [] if thermal is None else _runs(thermal),
+            "third_parties": [] if thermal is None else [plain_finding(found) for found in thermal.by_third_parties],
+            "collection_errors": self.collection_errors,
+        }
+        # A worker's words reach a process that may not know the key.
+        return told if active is None else cast("dict[str, Any]", active.redactor.data(told))
+
+    # ---------------------------------------------------------------------------------------------------------- hooks
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Which tests there are."""
+        self._collected = {item.nodeid: _known(item) for item in session.items}
+
+    def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
+        """Which tests were left out."""
+        self._deselected |= {item.nodeid: _known(item) for item in items}
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """What could not be collected."""
+        if report.failed and report.nodeid not in self.collection_errors:
+            self.collection_errors.append(report.nodeid or "the arguments")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send along what the test found: redaction, which comes after, takes keys out of it."""
+        report = yield
+        if call.when == "call" or call.excinfo is not None:
+            error = call.excinfo.value if call.excinfo is not None else None
+            told = _known(item)
+            told["findings"] = [plain_finding(found) for found in item.stash.get(FINDINGS, [])]
+            told["simulated"] = _is_simulated(item, told["findings"])
+            told["message"] = _message(error)
+            told["measured_bad"] = call.when == "call" and _is_measured_bad(error)
+            vars(report)["thermal"] = told
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """How a test ended; the worst of its phases counts."""
+        if hasattr(self._config, "workerinput"):
+            return
+        how = _how(report)
+        if how is None:
+            return
+        worker = str(getattr(report, "worker_id", ""))
+        key = (report.nodeid, worker)
+        before = self._ended.get(key)
+        told = getattr(report, "thermal", None)
+        now = _ended(report, how, told, worker)
+        if before is None or _WORST_LAST.index(now.how) > _WORST_LAST.index(before.how):
+            self._ended[key] = now if now.findings or before is None else _with_findings(now, before)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Ctrl-C, or `pytest.exit`."""
+        self.interrupted = str(excinfo.value) or excinfo.typename
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
+        """What a worker collected: it may crash before it can tell more."""
+        self._unknown |= dict.fromkeys(ids)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Take over what a worker tells; a crashed one tells nothing."""
+        told = (getattr(node, "workeroutput", None) or {}).get("thermal_observed")
+        if told is not None:
+            self.take(told)
+        if error:
+            self.lost_workers.append(f"{node.gateway.id}: {error}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _known(item: pytest.Item) -> dict[str, Any]:
+    """What a test is about, as far as it can be told without running it."""
+    names = set(getattr(item, "fixturenames", ()))
+    kinds = ["access"] * bool(names & ACCESS_FIXTURES) + ["thermal"] * bool(names & THERMAL_FIXTURES)
+    check = subject = ""
+    if kinds:
+        callspec = getattr(item, "callspec", None)
+        params: dict[str, Any] = dict(getattr(callspec, "params", {}))
+        subject = next((str(params[name]) for name in SUBJECTS if name in params), "")
+        function = getattr(item, "originalname", None) or item.name.partition("[")[0]
+        more = [value for name, value in params.items() if name not in SUBJECTS and isinstance(value, str)]
+        check = "_".join([function.removeprefix("test_"), *more])
+    return {
+        "test": item.nodeid,
+        "critical": item.get_closest_marker("critical") is not None,
+        "advisory": item.get_closest_marker("advisory") is not None,
+        "check": check,
+        "subject": subject,
+        "kinds": kinds,
+    }
+
+
+def _observed(known: Mapping[str, Any], how: How, **more: Any) -> Observed:
+    named = {name: known[name] for name in ("test", "critical", "advisory", "check", "subject")}
+    return Observed(**named, how=how, **more)
+
+
+def _ended(report: pytest.TestReport, how: How, told: Mapping[str, Any] | None, worker: str) -> Observed:
+    if told is None:  # a worker crashed on it, or another plugin made the report
+        return Observed(
+            test=report.nodeid,
+            how=how,
+            critical=True,
+            message=str(report.longrepr or "")[:_LONGEST_MESSAGE],
+            worker=worker,
+        )
+    return _observed(
+        known=told,
+        how=how,
+        simulated=told["simulated"],
+        findings=tuple(map(finding_of, told["findings"])),
+        message=told["message"],
+        worker=worker,
+        start_seconds=report.start if hasattr(report, "start") else 0.0,
+        stop_seconds=report.stop if hasattr(report, "stop") else 0.0,
+    )
+
+
+def _with_findings(now: Observed, before: Observed) -> Observed:
+    from dataclasses import replace
+
+    return replace(now, findings=before.findings, simulated=before.simulated or now.simulated)
+
+
+def _how(report: pytest.TestReport) -> How | None:
+    """How a phase of a test ended; None where it decides nothing."""
+    if report.skipped:
+        return How.EXPECTED if hasattr(report, "wasxfail") else How.SKIPPED
+    if report.failed:
+        told = getattr(report, "thermal", None)
+        return How.FAILED if told is not None and told["measured_bad"] else How.BROKEN
+    return How.PASSED if report.passed and report.when == "call" else None
+
+
+def _is_measured_bad(error: BaseException | None) -> bool:
+    """Whether a test said that what it looked at is bad: an assertion, or `pytest.fail`; a timeout is neither."""
+    if isinstance(error, pytest.fail.Exception):
+        return "pytest-timeout" not in str(error)
+    return isinstance(error, AssertionError)
+
+
+def _message(error: BaseException | None) -> str:
+    if error is None:
+        return ""
+    text = str(error)
+    if not (isinstance(error, pytest.skip.Exception | pytest.fail.Exception) or hasattr(error, "remedy")):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text[:_LONGEST_MESSAGE]
+
+
+def _is_simulated(item: pytest.Item, findings: Iterable[Mapping[str, Any]]) -> bool:
+    names = set(getattr(item, "fixturenames", ()))
+    active = item.config.stash.get(ACTIVE_BENCH, None)
+    thermal = item.config.stash.get(THERMAL, None)
+    return (
+        any(found["evidence"].get("simulated") for found in findings)
+        or bool(names & THERMAL_FIXTURES and thermal is not None and thermal.simulated)
+        or bool(names & BENCH_FIXTURES and active is not None and active.bench.demo)
+    )
+
+
+def _access_needs(active: Any) -> Iterable[tuple[str, str]]:
+    from pytest_thermal.access.checks import CHECKS
+
+    checks = [check.id for check in CHECKS if not check.advisory and check.id not in TRIED_ON_REQUEST]
+    for domain in active.bench.domains:
+        yield from ((check, domain.name) for check in [*checks, "http_health"])
+
+
+def _thermal_needs(session: ThermalSession) -> Iterable[tuple[str, str]]:
+    from pytest_thermal.findings import CHECKS, subjects
+
+    yield from (("phase", phase) for phase in session.phases)
+    for check in CHECKS:
+        found = subjects(check, session.sensors, inference=session.inference)
+        yield from ((check, subject) for subject in found or ("",))
+
+
+def _bench(active: Any) -> dict[str, Any]:
+    bench, clean = active.bench, active.redactor.text
+    return {
+        "name": clean(bench.name),
+        "chosen_by": clean(active.chosen_by),
+        "simulated": bool(bench.demo),
+        "fault": active.fault or active.thermal_fault or "",
+        "domains": [
+            {"name": domain.name, "gateway": "embedded demo gateway" if bench.demo else clean(domain.base_url)}
+            for domain in bench.domains
+        ],
+    }
+
+
+def _runs(session: ThermalSession) -> list[dict[str, Any]]:
+    """The thermal run that this process made or judged, without reading its samples again."""
+    import datetime as dt
+
+    from pytest_thermal.plugin.replay_session import ReplaySession
+    from pytest_thermal.recording import RecordingError
+    from pytest_thermal.recording.layout import read_run_json
+
+    path = session.path
+    if path is None:
+        return []
+    recording = session.recording() if isinstance(session, ReplaySession) else None
+    try:
+        facts = recording.facts if recording is not None else read_run_json(path)
+    except RecordingError:
+        facts = {}
+    foreign = recording is not None and recording.state == "foreign"
+    start = recording.start_seconds if recording is not None and recording.absolute_time else facts.get("start_seconds")
+    began = dt.datetime.fromtimestamp(start, tz=dt.timezone.utc) if isinstance(start, int | float) else None
+    host = facts.get("host")
+    return [
+        {
+            "directory": str(path.resolve()),
+            "source": "made" if recording is None else "log" if foreign else "replayed",
+            "state": recording.state if recording is not None else str(facts.get("state", "unknown")),
+            "bench": str(facts.get("bench", "")),
+            "host": str(host.get("name", "") if isinstance(host, dict) else host or ""),
+            "recorded": None if began is None else began.isoformat(timespec="milliseconds"),
+            "simulated": bool(session.simulated),
+            "changed": list(recording.changed) if recording is not None else [],
+        }
+    ]
