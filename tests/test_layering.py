@@ -129,6 +129,7 @@ def test_the_package_itself_imports_nothing() -> None:
         ("pytest_thermal.demo.thermal_source", "from pytest_thermal.bench import Bench"),
         ("pytest_thermal.sensors.specs", "from pytest_thermal.demo.thermal_source import spec"),
         ("pytest_thermal.reporting.tables", "import pytest"),
+        ("pytest_thermal.findings.heat", "from pytest_thermal.reporting.pictures import View"),
         ("pytest_thermal.reporting.tables", "from allure_commons import plugin_manager"),
         ("pytest_thermal.plugin.hooks", "from _pytest.config import Config"),
     ],

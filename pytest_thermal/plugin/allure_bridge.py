@@ -1,8 +1,7 @@
-"""Findings in Allure: plain titles, layers as features, message and exchange on the page, the bench as environment."""
+"""Findings in Allure: plain titles, a tree by layer and phase, message and figures on the page, the bench beside it."""
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Generator
 from pathlib import Path
@@ -11,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 import allure
 import allure_commons
 import pytest
+from allure_commons.model2 import Label, Parameter
 
-from pytest_thermal import __version__
-from pytest_thermal.plugin.active_bench import ActiveBench
-from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FINDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.allure_environment import metadata, write_environment
+from pytest_thermal.plugin.allure_pictures import Noted, illustrate, is_pictured
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS
+from pytest_thermal.plugin.node import bench_of, node_of
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
-    from pytest_thermal.plugin.thermal_session import ThermalEnding
-
-
-class PlainMessages:
-    """Lets a result's message begin with the layer: Allure puts the exception's class before it."""
-
-    @allure_commons.hookimpl(tryfirst=True)
-    def report_result(self, result: Any) -> None:
-        """Cut the class name off our own exceptions' messages."""
-        details = result.statusDetails
-        if details is not None and details.message:
-            details.message = _OWN_EXCEPTION.sub("", details.message)
-
 
 _OWN_EXCEPTION = re.compile(r"^(?:[\w.]+\.)?(?:FindingFailed|Inconclusive): ")
+_NOTHING_TO_TELL = ("passed", None)
+"""None: a finaliser of pytest's own."""
+WHOLE_RUN, EARLIER = "whole run", "against an earlier run"
+PHASE_OF = {
+    "coverage": WHOLE_RUN,
+    "baseline": "baseline",
+    "pump": WHOLE_RUN,
+    "rebound": "cooldown",
+    "drift": EARLIER,
+}
+"""The part of a thermal run that a check looks at; that of any other is steady."""
 
 
 class AllureBridge:
@@ -40,9 +39,10 @@ class AllureBridge:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        plain = PlainMessages()
-        allure_commons.plugin_manager.register(plain, "thermal-messages")
-        config.add_cleanup(lambda: allure_commons.plugin_manager.unregister(plugin=plain) and None)
+        self._shaper = ResultShaper(config)
+        self._links: list[tuple[str, str]] | None = None
+        allure_commons.plugin_manager.register(self._shaper, "thermal-results")
+        config.add_cleanup(lambda: allure_commons.plugin_manager.unregister(plugin=self._shaper) and None)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -59,36 +59,20 @@ class AllureBridge:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the environment beside the results, once, from the controller."""
+        """Draw what this process has measured; write the environment beside the results, once, from the controller."""
         config = session.config
-        folder = config.getoption("allure_report_dir", None)
-        if hasattr(config, "workerinput") or not folder:
+        given = config.getoption("allure_report_dir", None)
+        if not given:
             return
-        active = config.stash.get(ACTIVE_BENCH, None)
-        header = [line for ending in config.stash.get(ENDINGS, []) for line in ending.bench]
-        if active is None and not header and not config.stash.get(THERMAL_ENDINGS, []):
-            return
-        thermal: list[ThermalEnding] = config.stash.get(THERMAL_ENDINGS, [])
-        lines = environment(active, header) if not (thermal and not header) else machine()
-        for ending in thermal:
-            lines["Thermal run"] = "; ".join(
-                line.removeprefix("thermal: ") for line in [*ending.head, *ending.lines][:6]
-            )
-            lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
-        spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
-        if spent:
-            lines["Tokens"] = "; ".join(spent)
-        metadata: dict[str, Any] = {}
-        config.hook.pytest_thermal_metadata(config=config, metadata=metadata)
-        lines |= {name: str(value) for name, value in metadata.items()}
-        text = "".join(f"{_escape(name)}={_escape(value, key=False)}\n" for name, value in lines.items())
-        if active is not None:
-            text = active.redactor.text(text)
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        (target / "environment.properties").write_text(text, encoding="utf-8")
+        folder = Path(given)
+        if session.exitstatus != pytest.ExitCode.INTERRUPTED:  # then there is no time
+            illustrate(config, folder, self._shaper.noted)
+        if not hasattr(config, "workerinput"):
+            write_environment(config, folder)
 
     def _describe(self, item: pytest.Item, findings: list[Finding]) -> None:
+        from pytest_thermal.reporting.allure_descriptions import PENDING, finding_text
+
         active = self._config.stash[ACTIVE_BENCH]
         first = findings[0]
         thermal = item.get_closest_marker("thermal") is not None
@@ -98,15 +82,25 @@ class AllureBridge:
         if title:
             allure.dynamic.title(f"{title} [{first.subject}]" if thermal or len(active.bench.domains) > 1 else title)
         allure.dynamic.epic(("Thermal" if thermal else "Access") + (" (simulated)" if simulated else ""))
-        allure.dynamic.feature(first.layer if first.layer == first.check else first.check.split("_", 1)[0])
-        allure.dynamic.story(first.subject)
+        feature, story = _place(first, thermal=thermal)
+        allure.dynamic.feature(feature)
+        allure.dynamic.story(story)
         if item.get_closest_marker("critical") is not None:
             allure.dynamic.severity(allure.severity_level.CRITICAL)
         elif item.get_closest_marker("advisory") is not None:
             allure.dynamic.severity(allure.severity_level.MINOR)
         if simulated:
             allure.dynamic.tag("simulated")
-        allure.dynamic.description("\n\n".join(describe(finding, simulated=simulated) for finding in findings))
+        for name, url in self._of_the_bench():
+            allure.dynamic.link(url, name=name)
+        texts = []
+        for finding in findings:
+            texts.append(finding_text(finding, simulated=simulated))
+            if thermal and is_pictured(finding):
+                texts.append(PENDING)
+        allure.dynamic.description("\n\n".join(texts))
+        if thermal:
+            self._shaper.current = Noted(result_id="", findings=tuple(findings), simulated=simulated)
         for finding in findings:
             if finding.transcript:
                 allure.attach(
@@ -115,54 +109,71 @@ class AllureBridge:
                     attachment_type=allure.attachment_type.TEXT,
                 )
 
-
-def describe(finding: Finding, *, simulated: bool) -> str:
-    """A finding in Markdown: verdict, message, evidence."""
-    lines = [f"**{finding.outcome}** — {_markdown(finding.message.splitlines()[0])}", ""]
-    lines += [f"- {_markdown(line)}" for line in finding.message.splitlines()[1:]]
-    lines += [f"- note: {_markdown(text)}" for text in finding.warnings]
-    shown = {name: value for name, value in finding.evidence.items() if value is not None}
-    if shown:
-        lines += ["", "| measured | value |", "|---|---|"]
-        lines += [f"| {name} | {_markdown(str(value))} |" for name, value in shown.items()]
-    if simulated:
-        lines += ["", "*Simulated: the embedded demo bench, no real machine.*"]
-    return "\n".join(lines)
+    def _of_the_bench(self) -> list[tuple[str, str]]:
+        """Addresses among the facts that a conftest or plugin adds: a ticket, the rack's page."""
+        if self._links is None:
+            told = {name: str(value) for name, value in metadata(self._config).items()}
+            self._links = [(name, url) for name, url in told.items() if url.startswith(("http://", "https://"))]
+        return self._links
 
 
-def environment(active: ActiveBench | None, header: list[str]) -> dict[str, str]:
-    """What Allure's environment says: versions, host, bench, and whether it is simulated."""
-    found = machine()
-    if active is None:
-        found["Bench"] = "; ".join(line.removeprefix("thermal: ") for line in header[:2])
-        return found
-    bench = active.bench
-    found["Bench"] = f"{bench.name} ({active.chosen_by})"
-    found["Evidence"] = "SIMULATED (demo bench)" if bench.demo else "measured"
-    for domain in bench.domains[:8]:
-        found[f"Gateway {domain.name}"] = "embedded demo gateway" if bench.demo else domain.base_url
-    return found
+class ResultShaper:
+    """Gives each result of a run that uses a bench its last form, just before it is written."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.current: Noted | None = None
+        """What the test that is running now is about, once that is known."""
+        self.noted: list[Noted] = []
+        """What was written."""
+
+    @allure_commons.hookimpl(tryfirst=True)
+    def report_result(self, result: Any) -> None:
+        """Node and bench, so that merged results stay apart; a message that begins with the layer.
+
+        Allure puts the exception's class before a message.
+        """
+        details = result.statusDetails
+        if details is not None and details.message:
+            details.message = _OWN_EXCEPTION.sub("", details.message)
+        bench = bench_of(self._config)
+        if bench:
+            node = node_of(self._config)
+            for parameter in result.parameters:
+                parameter.value = _unquoted(parameter.value)
+            result.parameters += [Parameter(name="node", value=node), Parameter(name="bench", value=bench)]
+            result.labels.append(Label(name="node", value=node))
+        if self.current is not None:
+            noted, self.current = self.current, None
+            self.noted.append(Noted(result_id=result.uuid, findings=noted.findings, simulated=noted.simulated))
+
+    @allure_commons.hookimpl(tryfirst=True)
+    def report_container(self, container: Any) -> None:
+        """Leave out fixtures of which there is nothing to tell but that they passed."""
+        if self._config.stash.get(ACTIVE_BENCH, None) is None:
+            return
+        for fixtures in (container.befores, container.afters):
+            fixtures[:] = [
+                one for one in fixtures if one.steps or one.attachments or one.status not in _NOTHING_TO_TELL
+            ]
 
 
-def machine() -> dict[str, str]:
-    """Versions and host."""
-    return {
-        "pytest-thermal": __version__,
-        "pytest": pytest.__version__,
-        "Python": platform.python_version(),
-        "Host": f"{platform.node()} ({platform.system()} {platform.release()}, {platform.machine()})",
-    }
+def _place(finding: Finding, *, thermal: bool) -> tuple[str, str]:
+    """Feature and story: of an access check its layer and the domain, of a thermal one its phase and the check."""
+    if not thermal:
+        own = finding.layer if finding.layer == finding.check else finding.check.split("_", 1)[0]
+        return own, finding.subject
+    if finding.check == "phase":
+        return finding.subject, "phase"
+    return PHASE_OF.get(finding.check, "steady"), finding.check
+
+
+def _unquoted(value: Any) -> Any:
+    """``gpu0`` for the ``'gpu0'`` that allure-pytest makes of a text."""
+    quoted = isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == "'"
+    return value[1:-1] if quoted else value
 
 
 def _first_line(item: pytest.Item) -> str:
     doc = getattr(getattr(item, "obj", None), "__doc__", None) or ""
     return doc.strip().splitlines()[0].rstrip(".") if doc.strip() else ""
-
-
-def _markdown(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
-
-
-def _escape(text: str, *, key: bool = True) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", " ")
-    return text.replace(" ", "\\ ").replace("=", "\\=").replace(":", "\\:") if key else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,8 @@ class ThermalEnding:
     """Where the run lies, what loaded it, how the sampling went."""
     evidence: str = ""
     """``measured``, or that it is simulated; empty where there is none."""
+    machine: Mapping[str, str] = field(default_factory=dict)
+    """What the run says of the machine it was made on; only where a report asks for it."""
 
 
 def thermal_session(config: pytest.Config) -> ThermalSession:
@@ -234,7 +236,16 @@ def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> Therma
         rows=rows_of(session),
         lines=lines_of(session),
         evidence="SIMULATED (demo bench)" if session.simulated else "measured",
+        machine=_machine(session),
     )
+
+
+def _machine(session: ThermalSession) -> Mapping[str, str]:
+    if not session.config.getoption("allure_report_dir", None):
+        return {}
+    from pytest_thermal.reporting.run_environment import run_environment
+
+    return run_environment(session.judgement().recording)
 
 
 def run_of(config: pytest.Config) -> ThermalRun:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+DRIVERS = ("nvidia", "amdgpu", "i915", "xe", "drv_davinci_intf", "cambricon_drv", "musa", "hl_thunk", "habanalabs")
+"""Kernel modules of accelerators, which say their versions; those that are not loaded are not told of."""
 _PACKAGES = ("pytest-thermal", "pytest", "numpy", "scipy", "psutil", "nvidia-ml-py")
 
 
@@ -33,6 +35,24 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
         "boot_id": _line(root / "proc/sys/kernel/random/boot_id"),
         "container": _container(root),
     }
+
+
+def drivers(root: Path = Path("/")) -> dict[str, str]:
+    """Versions of the accelerators' kernel modules that are loaded and have one, by module."""
+    told = {name: _line(root / "sys/module" / name / "version") for name in DRIVERS}
+    return {name: version for name, version in told.items() if version}
+
+
+def accelerators(root: Path = Path("/")) -> list[dict[str, str | None]]:
+    """Model and firmware of each card that its driver lists below ``/proc``; NVIDIA's does.
+
+    ``identity`` is the card's UUID, as sensors have it.
+    """
+    found = []
+    for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
+        told = _colons(file)
+        found.append({"identity": told.get("GPU UUID"), "model": told.get("Model"), "firmware": told.get("Video BIOS")})
+    return found
 
 
 def versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:

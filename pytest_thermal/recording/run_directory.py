@@ -15,7 +15,7 @@ from pytest_thermal.recording.append_file import AppendFile
 from pytest_thermal.recording.clock import RunClock
 from pytest_thermal.recording.disk import DiskSync
 from pytest_thermal.recording.errors import RunDirectoryError
-from pytest_thermal.recording.host import host_facts, versions
+from pytest_thermal.recording.host import accelerators, drivers, host_facts, versions
 from pytest_thermal.recording.layout import (
     EVENTS,
     FORMAT,
@@ -114,6 +114,8 @@ def create_run(
             },
             "host": host,
             "versions": versions(),
+            "drivers": drivers(),
+            "accelerators": accelerators(),
             **facts,
             "sources": {},
             "sensors": [],

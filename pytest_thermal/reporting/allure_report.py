@@ -13,11 +13,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_thermal.reporting.allure_config import allure_config
-from pytest_thermal.reporting.allure_results import NoResultsError, newest_results, run_facts
+from pytest_thermal.reporting.allure_config import allure_config, config_file
+from pytest_thermal.reporting.allure_results import (
+    NoResultsError,
+    newest_of_each_node,
+    newest_results,
+    nodes_in,
+    run_facts,
+)
 from pytest_thermal.reporting.allure_tools import AllureMissingError, AllureTool, find_allure
 
 HISTORY_RUNS = 20
@@ -25,6 +31,9 @@ HISTORY_RUNS = 20
 
 GENERATE_SECONDS = 600
 """Allure takes 2 s for 600 tests; ten minutes mean that it hangs."""
+
+RUN_PAGES = Path("reports/runs/RUN/report.html")
+"""Where each thermal run leaves a page of its own."""
 
 _TRACKER = re.compile(
     r"\s*<script[^>]*\bgoogletagmanager\b[^>]*>\s*</script>(?:\s*<script[^>]*>\s*window\.dataLayer.*?</script>)?",
@@ -36,8 +45,17 @@ class ReportFailedError(Exception):
     """Allure started and made no page. ``str()`` is the whole message for the user."""
 
 
-def build_report(*, results: Path, output: Path, history: Path, tool: AllureTool) -> Path:
+def build_report(
+    *, results: Path, output: Path, history: Path, tool: AllureTool, nodes: Mapping[str, Path] | None = None
+) -> Path:
     """Makes ``output/index.html`` from one run's results and adds the run to ``history``.
+
+    Args:
+        results: Of one run; or the folder of several, where ``nodes`` is given.
+        output: Where the page goes.
+        history: What earlier reports left.
+        tool: Allure 3.
+        nodes: By node, the folder of its results: they become one report with an environment for each.
 
     Both are made aside and moved into place: a failure leaves an earlier page and the history as they were.
     Made twice from the same results, the run still counts once in the history.
@@ -45,26 +63,27 @@ def build_report(*, results: Path, output: Path, history: Path, tool: AllureTool
     Raises:
         ReportFailedError: Allure exited with an error, or wrote no page or one that calls outside.
     """
-    title = report_title(results)
+    if nodes is None:
+        nodes = dict.fromkeys(nodes_in(results), results) or {"": results}
+    title = report_title(results, nodes)
     output.mkdir(parents=True, exist_ok=True)
     history.parent.mkdir(parents=True, exist_ok=True)
     page = output / "index.html"
     with tempfile.TemporaryDirectory(prefix=".making-", dir=output) as aside:
-        made, trends, config = Path(aside, "page"), Path(aside, "history.jsonl"), Path(aside, "allurerc.json")
+        made, trends = Path(aside, "page"), Path(aside, "history.jsonl")
         trends.write_text(other_runs(history, title), encoding="utf-8")
-        config.write_text(
-            json.dumps(
-                allure_config(
-                    title=title,
-                    output=made.resolve(),
-                    history=trends.resolve(),
-                    history_runs=HISTORY_RUNS,
-                    variables={"Results": _as_seen_from_here(results)},
-                ),
-            ),
-            encoding="utf-8",
+        content = allure_config(
+            title=title,
+            output=made.resolve(),
+            history=trends.resolve(),
+            history_runs=HISTORY_RUNS,
+            variables={"Results": _as_seen_from_here(results)},
+            nodes={node: run_facts(folder) for node, folder in nodes.items()},
         )
-        _generate(tool, config, results)
+        name, text = config_file(content)
+        config = Path(aside, name)
+        config.write_text(text, encoding="utf-8")
+        _generate(tool, config, list(dict.fromkeys(nodes.values())))
         raw = made / "index.html"
         if not raw.is_file():
             raise ReportFailedError(
@@ -78,11 +97,15 @@ def build_report(*, results: Path, output: Path, history: Path, tool: AllureTool
     return page
 
 
-def report_title(results: Path) -> str:
-    """The bench, where the run says which, and the name of the results folder, which is the run's start."""
-    facts = run_facts(results)
-    parts = [facts.get("Bench", "pytest-thermal"), results.resolve().name]
-    if facts.get("Evidence", "").startswith("SIMULATED"):
+def report_title(results: Path, nodes: Mapping[str, Path]) -> str:
+    """The bench, where the run says which, and the name of the results folder, which is the run's start.
+
+    Of several nodes, how many there are; simulated, where one of them is.
+    """
+    told = [run_facts(folder) for folder in dict.fromkeys(nodes.values())]
+    benches = dict.fromkeys(facts.get("Bench", "pytest-thermal") for facts in told)
+    parts = [next(iter(benches)) if len(nodes) == 1 else f"{len(nodes)} nodes", results.resolve().name]
+    if any(facts.get("Evidence", "").startswith("SIMULATED") for facts in told):
         parts.insert(0, "SIMULATED")
     return " · ".join(parts)
 
@@ -147,14 +170,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="npm prefix that Allure 3 is installed in (default: %(default)s, then the path)",
     )
+    parser.add_argument(
+        "--merge",
+        action="store_true",
+        help="one report of all nodes whose results lie in --results or right below it: the newest run of each",
+    )
     given = parser.parse_args(arguments)
     try:
-        results = newest_results(given.results)
+        nodes = newest_of_each_node(given.results) if given.merge else None
+        results = given.results if given.merge else newest_results(given.results)
     except NoResultsError as error:
         return _refuse(str(error), 2)
     try:
         tool = find_allure(prefix=given.allure, environ=os.environ)
-        page = build_report(results=results, output=given.output, history=given.history, tool=tool)
+        page = build_report(results=results, output=given.output, history=given.history, tool=tool, nodes=nodes)
     except AllureMissingError as error:
         return _refuse(f"{error}\n{_what_is_left(results, given.output)}", 2)
     except (ReportFailedError, OSError) as error:
@@ -167,8 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _generate(tool: AllureTool, config: Path, results: Path) -> None:
-    command = [*tool.command, "generate", "--config", str(config.resolve()), str(results.resolve())]
+def _generate(tool: AllureTool, config: Path, results: Sequence[Path]) -> None:
+    folders = [str(folder.resolve()) for folder in results]
+    command = [*tool.command, "generate", "--config", str(config.resolve()), *folders]
     try:
         done = subprocess.run(
             command,
@@ -213,7 +243,11 @@ def _as_seen_from_here(path: Path) -> str:
 def _what_is_left(results: Path, output: Path) -> str:
     page = output / "index.html"
     stale = f"; {page} is of an earlier run" if page.exists() else ""
-    return f"The run's own results are kept in {results}{stale}"
+    lines = [f"The run's own results are kept in {results}{stale}"]
+    own = sorted(RUN_PAGES.parent.parent.glob(f"*/{RUN_PAGES.name}"))
+    if own:
+        lines.append(f"The newest thermal run's own page needs no Node.js: {own[-1]}")
+    return "\n".join(lines)
 
 
 def _refuse(message: str, code: int) -> int:

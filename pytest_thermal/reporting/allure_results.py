@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 
@@ -30,6 +31,36 @@ def newest_results(folder: Path) -> Path:
             "try: run the suite again and look at its own output"
         )
     return max(ended, key=lambda candidate: (ended[candidate], candidate.name))
+
+
+def newest_of_each_node(folder: Path) -> dict[str, Path]:
+    """By node, the folder of its run that ended last: ``folder`` itself and those right below it are looked at.
+
+    Raises:
+        NoResultsError: as `newest_results`.
+    """
+    newest_results(folder)
+    found: dict[str, tuple[int, Path]] = {}
+    for candidate in (folder, *(entry for entry in sorted(folder.iterdir()) if entry.is_dir())):
+        ended = _last_written(candidate)
+        if ended is None:
+            continue
+        for node in nodes_in(candidate) or (candidate.name,):
+            if node not in found or ended >= found[node][0]:
+                found[node] = ended, candidate
+    return {node: candidate for node, (_, candidate) in sorted(found.items())}
+
+
+def nodes_in(folder: Path) -> tuple[str, ...]:
+    """The nodes whose results lie in a folder, by the label on each; those of another program have none."""
+    found = set()
+    for file in folder.glob("*-result.json"):
+        try:
+            labels = json.loads(file.read_text(encoding="utf-8")).get("labels", [])
+            found |= {str(label["value"]) for label in labels if label.get("name") == "node"}
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
+            continue  # damaged: Allure says so
+    return tuple(sorted(found))
 
 
 def run_facts(results: Path) -> dict[str, str]:

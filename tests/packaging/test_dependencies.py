@@ -27,6 +27,7 @@ DISTRIBUTION_OF = {
     "pydantic_core": "pydantic",
     "anyio": "httpx",
     "httpcore": "httpx",
+    "PIL": "matplotlib",
 }
 """Where the name differs, or comes with a declared one."""
 

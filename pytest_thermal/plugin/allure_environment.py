@@ -1,0 +1,85 @@
+"""``environment.properties`` beside Allure's results: versions, the machine, the bench, and whether it is simulated."""
+
+from __future__ import annotations
+
+import platform
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_thermal import __version__
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.node import node_of
+
+if TYPE_CHECKING:
+    from pytest_thermal.plugin.active_bench import ActiveBench
+    from pytest_thermal.plugin.thermal_session import ThermalEnding
+
+_BEFORE_ITS_NAME = re.compile(r"(?<=^replay of ).*/")
+MOST_LINES = 6
+"""Of what a thermal run has to say of itself."""
+
+
+def write_environment(config: pytest.Config, folder: Path) -> None:
+    """Write it, where there is anything to say: a run that used no bench is none of ours."""
+    active = config.stash.get(ACTIVE_BENCH, None)
+    header = [line for ending in config.stash.get(ENDINGS, []) for line in ending.bench]
+    thermal: list[ThermalEnding] = config.stash.get(THERMAL_ENDINGS, [])
+    if active is None and not header and not thermal:
+        return
+    lines = {"Node": node_of(config)}
+    lines |= environment(active, header) if not (thermal and not header) else machine()
+    for ending in thermal:
+        said = [_BEFORE_ITS_NAME.sub("", line.removeprefix("thermal: ")) for line in (*ending.head, *ending.lines)]
+        # Where it lies on the disk of its machine is no matter for a page that is mailed; its name stands in "Run".
+        lines["Thermal run"] = "; ".join([line for line in said if not line.startswith("run: ")][:MOST_LINES])
+        lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
+        # What a bench in use says of itself is more than its bare name; all else is better known to the run.
+        lines |= {name: text for name, text in ending.machine.items() if name != "Bench" or name not in lines}
+    spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
+    if spent:
+        lines["Tokens"] = "; ".join(spent)
+    lines |= {name: str(value) for name, value in metadata(config).items()}
+    text = "".join(f"{_escape(name)}={_escape(value, key=False)}\n" for name, value in lines.items())
+    if active is not None:
+        text = active.redactor.text(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "environment.properties").write_text(text, encoding="utf-8")
+
+
+def metadata(config: pytest.Config) -> dict[str, Any]:
+    """What the hook for facts of one's own adds."""
+    found: dict[str, Any] = {}
+    config.hook.pytest_thermal_metadata(config=config, metadata=found)
+    return found
+
+
+def environment(active: ActiveBench | None, header: list[str]) -> dict[str, str]:
+    """What Allure's environment says: versions, host, bench, and whether it is simulated."""
+    found = machine()
+    if active is None:
+        found["Bench"] = "; ".join(line.removeprefix("thermal: ") for line in header[:2])
+        return found
+    bench = active.bench
+    found["Bench"] = f"{bench.name} ({active.chosen_by})"
+    found["Evidence"] = "SIMULATED (demo bench)" if bench.demo else "measured"
+    for domain in bench.domains[:8]:
+        found[f"Gateway {domain.name}"] = "embedded demo gateway" if bench.demo else domain.base_url
+    return found
+
+
+def machine() -> dict[str, str]:
+    """Versions and host."""
+    return {
+        "pytest-thermal": __version__,
+        "pytest": pytest.__version__,
+        "Python": platform.python_version(),
+        "Host": f"{platform.node()} ({platform.system()} {platform.release()}, {platform.machine()})",
+    }
+
+
+def _escape(text: str, *, key: bool = True) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", " ")
+    return text.replace(" ", "\\ ").replace("=", "\\=").replace(":", "\\:") if key else text
