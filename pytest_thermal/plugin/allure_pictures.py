@@ -27,7 +27,6 @@ KEY_CHECKS = ("rise", "threshold")
 MOST_PICTURES = 60
 MOST_CPU_SECONDS = 20.0
 """For one run: one with hundreds of bad findings has a few causes, and its report is to be mailed."""
-PAGE = "report.html"
 MOST_PAGE_BYTES = 4_000_000
 _BAD = (Outcome.FAILED, Outcome.INCONCLUSIVE)
 
@@ -56,12 +55,14 @@ def illustrate(config: pytest.Config, folder: Path, noted: Sequence[Noted]) -> N
     session = config.stash.get(THERMAL, None)
     if session is None or session.path is None or not folder.is_dir():
         return
+    from pytest_thermal.recording.layout import REPORT
+
     try:
         judgement = session.judgement()
         _metrics(judgement, folder, node_of(config))
         mine = [one for one in noted if any(is_pictured(finding) for finding in one.findings)]
         if mine:
-            _Illustrator(config, judgement, folder, mine, page=session.path / PAGE).run(mine)
+            _Illustrator(config, judgement, folder, mine, page=session.report or session.path / REPORT).run(mine)
     except Exception as error:  # noqa: BLE001 - see above
         text = f"thermal: Allure's pictures could not be drawn: {type(error).__name__}: {error}"
         config.issue_config_time_warning(pytest.PytestWarning(text), stacklevel=2)
@@ -88,15 +89,13 @@ class _Illustrator:
 
     def run(self, noted: Sequence[Noted]) -> None:
         """All of them, the most telling first: there may be more than are drawn."""
-        page = self._attached_page()
+        self._attach_page()
         for one in sorted(noted, key=lambda one: min(_rank(finding) for finding in one.findings)):
             texts, attachments = [], []
             for finding in one.findings:
                 text, added = self._described(finding, simulated=one.simulated)
                 texts.append(text)
                 attachments += added
-                if finding.check == "phase" and page is not None:
-                    attachments.append(page)
             self._results.amend(one.result_id, description="\n\n".join(texts), attachments=attachments)
 
     def _described(self, finding: Finding, *, simulated: bool) -> tuple[str, list[Attachment]]:
@@ -140,16 +139,16 @@ class _Illustrator:
         main = None if series is None else self._view.main(series.sensor.device)
         return main is None or main.sensor.id != finding.subject
 
-    def _attached_page(self) -> Attachment | None:
-        """The run's own page, once for all phases: Allure shows its still form, a browser its curves."""
+    def _attach_page(self) -> None:
+        """The run's own page: Allure shows its still form, a browser its curves."""
         try:
             if self._page.stat().st_size > MOST_PAGE_BYTES:
-                return None
+                return
             content = self._page.read_bytes()
         except OSError:
-            return None
-        name = f"the run's page ({self._page.parent.name}/{PAGE}; download it for its interactive curves)"
-        return self._results.attach(content, name=name, kind="text/html", suffix="html")
+            return
+        name = f"the run's page ({self._page.parent.name}/{self._page.name}; download it for its interactive curves)"
+        self._results.attach_to_run(content, name=name, kind="text/html", suffix="html")
 
 
 def thermal_words(judgement: Judgement, finding: Finding, *, simulated: bool) -> str:

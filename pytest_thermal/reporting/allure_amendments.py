@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,6 +34,12 @@ class WrittenResults:
         source = f"{uuid.uuid4()}-attachment.{suffix}"
         write_whole(self.folder / source, content)
         return {"name": name, "source": source, "type": kind}
+
+    def attach_to_run(self, content: bytes, *, name: str, kind: str, suffix: str) -> None:
+        """Write an attachment of the run itself: Allure shows it beside its results, once."""
+        told = {**self.attach(content, name=name, kind=kind, suffix=suffix), "timestamp": int(1000 * time.time())}
+        text = json.dumps({"attachments": [told], "errors": []}, ensure_ascii=False)
+        write_whole(self.folder / f"{uuid.uuid4()}-globals.json", text.encode("utf-8"))
 
     def amend(self, result_id: str, *, description: str, attachments: Iterable[Attachment] = ()) -> bool:
         """Give a result another description, and attachments before those that it has. False where there is no such."""

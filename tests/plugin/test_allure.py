@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ def test_failed_check_carries_layer_words_and_exchange(gate: Run, pytester: pyte
     assert labels(key)["feature"] == "key"
     assert labels(key)["severity"] == "critical"
     assert {"name": "tag", "value": "simulated"} in key["labels"]
+    for result in found.values():  # also of those that were skipped: merged, none is a retry of another machine's
+        told = {one["name"]: one["value"] for one in result["parameters"]}
+        assert (told["node"], told["bench"]) == (platform.node(), "demo (simulated)")
+        assert labels(result)["node"] == platform.node()
     assert "likely: " in key["description"]
     assert "Simulated" in key["description"]
     exchange = next(part for part in key["attachments"] if part["name"] == "key: exchange")
@@ -57,6 +62,7 @@ def test_environment_names_bench_and_that_it_is_simulated(gate: Run, pytester: p
     assert "Evidence=SIMULATED (demo bench)" in text
     assert "Tokens=0 output and 0 prompt tokens in 0 requests" in text
     assert "Bench=" in text
+    assert f"Node={platform.node()}\n" in text
     assert "pytest-thermal=" in text
 
 

@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -144,6 +145,61 @@ def test_simulated_is_said_everywhere(ran: Ran) -> None:
         assert ("epic", "Thermal (simulated)") in labels
         assert "Simulated" in result["description"]
     assert json.loads((ran.run() / "summary.json").read_text())["simulated"] is True
+
+
+def allure_of(ran: Ran) -> dict[str, dict[str, Any]]:
+    """Results of the run, by check and subject as in a test's name."""
+    loaded = [json.loads(path.read_text()) for path in (ran.folder / "allure").glob("*-result.json")]
+    found = {}
+    for result in loaded:
+        told = {one["name"]: one["value"] for one in result["parameters"]}
+        subject = next(told[name] for name in ("sensor", "device", "phase") if name in told)
+        found[f"{result['fullName'].rsplit('#', 1)[-1]}[{subject}]"] = result
+    return found
+
+
+def test_each_phase_is_seen_in_allure_without_a_click(ran: Ran) -> None:
+    results = allure_of(ran)
+    for phase in ("baseline", "ramp", "steady", "cooldown"):
+        result = results[f"test_phase[{phase}]"]
+        text = result["description"]
+        assert f"**Passed** — phase: {phase} lasted for" in text
+        assert "| `gpu0` |" in text
+        assert "](data:image/png;base64,iVBOR" in text
+        assert f"Temperatures in {phase}" in text
+        (svg,) = [one for one in result["attachments"] if one["type"] == "image/svg+xml"]
+        assert "SIMULATED" in (ran.folder / "allure" / svg["source"]).read_text()
+        labels = {label["name"]: label["value"] for label in result["labels"]}
+        assert (labels["feature"], labels["story"]) == (phase, "phase")
+
+
+def test_what_did_not_pass_carries_its_curve_and_what_passed_need_not(ran: Ran) -> None:
+    outcomes = {name: found(ran)[name][0] for name in found(ran)}
+    results = allure_of(ran)
+    for name, result in results.items():
+        check = name.partition("[")[0]
+        pictured = "](data:image/png" in result["description"]
+        if outcomes[name] == "failure":
+            assert pictured, name
+        elif check in ("test_coverage", "test_load") or outcomes[name] == "skipped":
+            assert not pictured, name
+        assert "It is not here" not in result["description"], name
+
+
+def test_figures_are_metrics_and_the_page_is_the_runs(ran: Ran) -> None:
+    folder = ran.folder / "allure"
+    (metrics,) = [json.loads(path.read_text()) for path in folder.glob("*-perf.json")]
+    rise = next(one for one in metrics if one["key"].endswith(".gpu0.rise"))
+    assert rise["unit"] == "°C"
+    assert 20 < rise["value"] < 45
+    assert "(demo, simulated)" in rise["key"]
+    (told,) = [json.loads(path.read_text()) for path in folder.glob("*-globals.json")]
+    (page,) = told["attachments"]
+    assert (folder / page["source"]).read_bytes() == (ran.run() / "report.html").read_bytes()
+    environment = (folder / "environment.properties").read_text()
+    assert f"Run={ran.run().name} (finished)" in environment
+    assert "Devices=cpu0: simulated-cpu0" in environment
+    assert str(ran.runs) not in environment
 
 
 def test_progress_is_told_in_plain_lines(ran: Ran) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from pytest_thermal.reporting.allure_report import (
     report_title,
     without_tracker,
 )
+from pytest_thermal.reporting.allure_results import newest_of_each_node
 from pytest_thermal.reporting.allure_tools import AllureMissingError, AllureTool, find_allure
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +50,9 @@ def stand_in(tmp_path: Path) -> StandIn:
         script.write_text(
             "import json, pathlib, sys\n"
             "assert sys.argv[1:3] == ['generate', '--config'], sys.argv\n"
-            "config = json.loads(pathlib.Path(sys.argv[3]).read_text())\n"
+            # A module of several nodes begins as the JSON of one does; the real Allure runs it.
+            "text = pathlib.Path(sys.argv[3]).read_text().removeprefix('const config = ')\n"
+            "config = json.loads(text.partition(';\\nfor (')[0])\n"
             f"results, tracker = pathlib.Path(sys.argv[4]), {TRACKER!r}\n{body}"
         )
         return AllureTool(command=(sys.executable, str(script)), version="3.18.0")
@@ -139,12 +143,39 @@ def test_a_hanging_allure_is_ended(
 
 
 def test_title_says_the_bench_and_that_it_is_simulated(results: Path) -> None:
-    assert report_title(results) == "pytest-thermal · 20261130T083911Z"
+    assert report_title(results, {"": results}) == "pytest-thermal · 20261130T083911Z"
     facts = results / "environment.properties"
     facts.write_text("Bench=supernode-a\nEvidence=measured\n")
-    assert report_title(results) == "supernode-a · 20261130T083911Z"
+    assert report_title(results, {"n": results}) == "supernode-a · 20261130T083911Z"
     facts.write_text("Bench=demo\nEvidence=SIMULATED (demo bench)\n")
-    assert report_title(results) == "SIMULATED · demo · 20261130T083911Z"
+    assert report_title(results, {"n": results}) == "SIMULATED · demo · 20261130T083911Z"
+
+
+def of_node(folder: Path, node: str, *, ended: int) -> Path:
+    folder.mkdir(parents=True)
+    file = folder / "0a-result.json"
+    file.write_text(json.dumps({"uuid": node, "name": "t", "labels": [{"name": "node", "value": node}]}))
+    (folder / "environment.properties").write_text(f"Bench=rack\nNode={node}\nEvidence=measured\n")
+    os.utime(file, (ended, ended))
+    return folder
+
+
+def test_merged_nodes_are_one_page_with_an_environment_each(stand_in: StandIn, tmp_path: Path, output: Path) -> None:
+    collected = tmp_path / "collected"
+    of_node(collected / "a-old", "bench-07", ended=100)
+    new = of_node(collected / "a", "bench-07", ended=300)
+    other = of_node(collected / "b", "bench-08", ended=200)
+    nodes = newest_of_each_node(collected)
+    assert nodes == {"bench-07": new, "bench-08": other}
+    tool = stand_in(
+        WELL.replace(
+            'config["name"] + "</p>"',
+            'json.dumps([config["name"], sorted(config["environments"]), [a.split("/")[-1] for a in sys.argv[4:]]])',
+        )
+    )
+    page = build_report(results=collected, output=output, history=output.parent / "h", tool=tool, nodes=nodes)
+    told = page.read_text().partition("<p>")[2].splitlines()[0]
+    assert json.loads(told) == ["2 nodes · collected", ["bench-07", "bench-08"], ["a", "b"]]
 
 
 def test_other_runs_keeps_what_it_does_not_know(tmp_path: Path) -> None:
@@ -194,6 +225,13 @@ def test_main_without_allure_says_that_the_run_is_kept(
     said = capsys.readouterr().err
     assert said.startswith("no Allure report: Allure 3 is neither in .allure nor on the path\nlikely: ")
     assert f"own results are kept in {results}; reports/allure/index.html is of an earlier run" in said
+    assert "needs no Node.js" not in said
+    for run in ("20260101T000000Z_a", "20260102T000000Z_a"):
+        (tmp_path / "reports" / "runs" / run).mkdir(parents=True)
+        (tmp_path / "reports" / "runs" / run / "report.html").write_text("page")
+    assert main(["--results", str(results)]) == 2
+    said = capsys.readouterr().err
+    assert "own page needs no Node.js: reports/runs/20260102T000000Z_a/report.html" in said
 
 
 def test_main_without_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

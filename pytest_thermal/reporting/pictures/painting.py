@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_thermal.reporting.pictures.scene import Arrow, Bars, Level, Mark, Panel, Ribbon, Scene
+from pytest_thermal.reporting.run_page.palette import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 MISSING = "matplotlib is not installed here: pip install 'pytest-thermal[report]'"
 """What stands where a picture would."""
-COLOURS = ("#0072b2", "#d55e00", "#00835f", "#b1558c", "#b87f00", "#2f9bd6", "#5b4bb5", "#6b7075")
-"""After Okabe and Ito, "Color Universal Design", https://jfly.uni-koeln.de/color/; darker where lines are thin."""
 STROKES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (8, 2, 2, 2)))
 """Of the first eight devices, the second eight, and so on."""
 LIMIT, HEAT, POWER_CAP, FAILED, ANSWERED, INK, GRID = (
@@ -392,8 +391,8 @@ def _clock(seconds: float) -> tuple[str, float]:
 
 
 def _colour(place: int) -> str:
-    return COLOURS[place % len(COLOURS)]
+    return LIGHT[place % len(LIGHT)]
 
 
 def _stroke(place: int) -> Any:
-    return STROKES[place // len(COLOURS) % len(STROKES)]
+    return STROKES[place // len(LIGHT) % len(STROKES)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from pytest_thermal.model import Sensor, Unit
 from pytest_thermal.model.series import Phase, Series
 from pytest_thermal.recording import Recording
 from pytest_thermal.reporting.pictures.scene import Band, BandKind, Bars, Curve, Limit, Ribbon, RibbonKind
-from pytest_thermal.reporting.pictures.stretches import Spans, drawn, joined, missing_spans, throttled
+from pytest_thermal.reporting.pictures.stretches import Spans, drawn, joined
+from pytest_thermal.reporting.run_page.spans import Span, gaps, throttled
+from pytest_thermal.reporting.run_page.traffic import CANCELLED
 
 BUCKETS = 120
 """Bars of requests across a picture, at most,"""
@@ -42,6 +45,19 @@ class View:
     def simulated(self) -> bool:
         """Whether the bench was the demo bench."""
         return self.judgement.simulated
+
+    @cached_property
+    def gaps(self) -> Mapping[str, Spans]:
+        """By sensor, when it has no reading."""
+        return {
+            one.sensor_id: tuple((span.start_seconds, span.end_seconds) for span in one.spans)
+            for one in gaps(self.recording)
+        }
+
+    @cached_property
+    def throttled(self) -> Mapping[str, Mapping[ThrottleKind, tuple[Span, ...]]]:
+        """By device and kind of reason, when it slowed itself down."""
+        return throttled(self.recording)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -146,9 +162,11 @@ def ribbons(view: View, start: float, end: float, devices: Iterable[str] | None 
     for kind, reasons in _REASONS.items():
         own: list[Ribbon] = []
         for device in view.devices if devices is None else devices:
-            spans = [span for reason in reasons for span in throttled(view.recording, device, reason, start, end)]
+            by_reason = view.throttled.get(device, {})
+            spans = [(span.start_seconds, span.end_seconds) for reason in reasons for span in by_reason.get(reason, ())]
+            spans = list(joined(spans, start, end))
             if spans:
-                own.append(Ribbon(label=device, kind=kind, spans=joined(spans, start, end)))
+                own.append(Ribbon(label=device, kind=kind, spans=tuple(spans)))
         if len(own) > MOST_RIBBONS:
             every = joined([span for ribbon in own for span in ribbon.spans], start, end)
             own = [Ribbon(label=f"{len(own)} devices", kind=kind, spans=every)]
@@ -162,11 +180,9 @@ def bands(spans: Spans, kind: BandKind) -> tuple[Band, ...]:
 
 
 def missing(view: View, series: Sequence[Series], start: float, end: float) -> tuple[Band, ...]:
-    """Where one of these has no reading; what lies outside the recording is not missing."""
-    known = view.recording.start_seconds, view.recording.end_seconds
-    low = max(start, known[0]) if known[0] is not None else start
-    high = min(end, known[1]) if known[1] is not None else end
-    return bands(missing_spans(series, low, high), "missing")
+    """Where at least one of these has no reading; what lies outside the recording is not missing."""
+    found = [span for one in series for span in view.gaps.get(one.sensor.id, ())]
+    return bands(joined(found, start, end), "missing")
 
 
 def request_bars(view: View, start: float, end: float) -> Bars | None:
@@ -178,16 +194,16 @@ def request_bars(view: View, start: float, end: float) -> Bars | None:
     if requests is None or not len(requests) or end <= start:
         return None
     ended = requests.start_seconds + np.nan_to_num(requests.latency_seconds)
-    cut = np.array([error.startswith("cancelled") for error in requests.error], dtype=np.bool_)
-    failed = np.array([bool(error) for error in requests.error], dtype=np.bool_) & ~cut
+    good = ~requests.error.where(bool)
+    failed = ~good & ~requests.error.where(lambda error: error.startswith(CANCELLED))
     lasted = (end - start) / view.judgement.time_scale
     count = int(min(max(lasted / BUCKET_SECONDS, 1), BUCKETS))
     edges, width = np.linspace(start, end, count + 1, dtype=np.float64), lasted / count
-    good, _ = np.histogram(ended[~failed & ~cut], edges)
+    answered, _ = np.histogram(ended[good], edges)
     bad, _ = np.histogram(ended[failed], edges)
-    if not good.any() and not bad.any():
+    if not answered.any() and not bad.any():
         return None
-    return Bars(edge_seconds=edges, answered_per_second=good / width, failed_per_second=bad / width)
+    return Bars(edge_seconds=edges, answered_per_second=answered / width, failed_per_second=bad / width)
 
 
 def around(phase: Phase, share: float = 0.04) -> tuple[float, float]:
