@@ -43,7 +43,7 @@ lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-real: $(READY) ## the access gate against real servers, installed into .real/ (minutes)
+real: $(READY) $(ALLURE) ## the access gate against real servers, installed into .real/ (minutes)
 	$(BIN)/python -m pytest tests/real -m real --timeout 600 $(ARGS)
 
 # Without Allure it still says what the run left, and which pages need no Node.js.
