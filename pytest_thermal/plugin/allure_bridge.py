@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _OWN_EXCEPTION = re.compile(r"^(?:[\w.]+\.)?(?:FindingFailed|Inconclusive): ")
 _NOTHING_TO_TELL = ("passed", None)
 """None: a finaliser of pytest's own."""
+LAST_OWN_STATUS = 128
+"""What is above it tells of a signal."""
 WHOLE_RUN, EARLIER = "whole run", "against an earlier run"
 PHASE_OF = {
     "coverage": WHOLE_RUN,
@@ -65,7 +67,8 @@ class AllureBridge:
         if not given:
             return
         folder = Path(given)
-        if session.exitstatus != pytest.ExitCode.INTERRUPTED:  # then there is no time
+        # After an interrupt or a signal there is no time.
+        if session.exitstatus != pytest.ExitCode.INTERRUPTED and session.exitstatus <= LAST_OWN_STATUS:
             illustrate(config, folder, self._shaper.noted)
         if not hasattr(config, "workerinput"):
             write_environment(config, folder)

@@ -34,7 +34,9 @@ def write_environment(config: pytest.Config, folder: Path) -> None:
     for ending in thermal:
         said = [_BEFORE_ITS_NAME.sub("", line.removeprefix("thermal: ")) for line in (*ending.head, *ending.lines)]
         # Where it lies on the disk of its machine is no matter for a page that is mailed; its name stands in "Run".
-        lines["Thermal run"] = "; ".join([line for line in said if not line.startswith(("run: ", "report: "))][:MOST_LINES])
+        lines["Thermal run"] = "; ".join(
+            [line for line in said if not line.startswith(("run: ", "report: "))][:MOST_LINES]
+        )
         lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
         # What a bench in use says of itself is more than its bare name; all else is better known to the run.
         lines |= {name: text for name, text in ending.machine.items() if name != "Bench" or name not in lines}

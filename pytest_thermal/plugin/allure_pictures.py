@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,9 @@ class _Illustrator:
 
         words = thermal_words(self._view.judgement, finding, simulated=simulated)
         picture, why_none = self._picture(finding)
+        if picture is not None:  # limits say where they came from, and a bench file may say anything
+            svg = self._clean(picture.svg.decode("utf-8")).encode("utf-8")
+            picture = replace(picture, svg=svg, caption=self._clean(picture.caption))
         if picture is None:
             return self._clean("\n\n".join([words, why_none] if why_none else [words])), []
         added = []
