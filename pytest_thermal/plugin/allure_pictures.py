@@ -177,4 +177,6 @@ def _metrics(judgement: Judgement, folder: Path, node: str) -> None:
     found: list[Mapping[str, object]] = list(allure_metrics(judgement, node=node))
     if found:
         content = json.dumps(found, ensure_ascii=False).encode("utf-8")
-        write_whole(folder / FILE.format(id=uuid.uuid4()), content)
+        # One name for one run: of xdist's workers each judges what is replayed, and Allure would count it for each.
+        run = uuid.uuid5(uuid.NAMESPACE_OID, judgement.recording.path.name)
+        write_whole(folder / FILE.format(id=run), content)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
+
+from pytest_thermal.plugin.node import node_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ def add_properties(item: pytest.Item, found: Finding, *, simulated: bool, run: P
             properties |= {"limit": number.limit, "limit_is": limit_is, "limit_origin": number.limit_origin}
     if run is not None:
         properties["run_directory"] = str(run.resolve())
-    properties["node"] = platform.node()
+    properties["node"] = node_of(item.config)
     item.user_properties += [(f"thermal_{name}", value) for name, value in properties.items()]
     mark = ("thermal_simulated", simulated)
     if mark not in item.user_properties:

@@ -37,9 +37,14 @@ class WrittenResults:
 
     def attach_to_run(self, content: bytes, *, name: str, kind: str, suffix: str) -> None:
         """Write an attachment of the run itself: Allure shows it beside its results, once."""
-        told = {**self.attach(content, name=name, kind=kind, suffix=suffix), "timestamp": int(1000 * time.time())}
+        own = uuid.uuid5(
+            uuid.NAMESPACE_OID, name
+        )  # whoever else writes it, as another of xdist's workers, writes it here
+        source = f"{own}-attachment.{suffix}"
+        write_whole(self.folder / source, content)
+        told = {"name": name, "source": source, "type": kind, "timestamp": int(1000 * time.time())}
         text = json.dumps({"attachments": [told], "errors": []}, ensure_ascii=False)
-        write_whole(self.folder / f"{uuid.uuid4()}-globals.json", text.encode("utf-8"))
+        write_whole(self.folder / f"{own}-globals.json", text.encode("utf-8"))
 
     def amend(self, result_id: str, *, description: str, attachments: Iterable[Attachment] = ()) -> bool:
         """Give a result another description, and attachments before those that it has. False where there is no such."""

@@ -36,7 +36,8 @@ def test_a_result_is_found_by_its_id_and_told_more(tmp_path: Path) -> None:
 
 
 def test_an_attachment_of_the_run_stands_beside_its_results(tmp_path: Path) -> None:
-    WrittenResults(tmp_path, []).attach_to_run(b"<html>", name="page", kind="text/html", suffix="html")
+    for _ in range(2):  # two workers
+        WrittenResults(tmp_path, []).attach_to_run(b"<html>", name="page", kind="text/html", suffix="html")
     (told,) = [json.loads(file.read_text()) for file in tmp_path.glob("*-globals.json")]
     (one,) = told["attachments"]
     assert (one["name"], one["type"]) == ("page", "text/html")
