@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.sensors.source import SourceSpec
-from pytest_thermal.sensors.tools import known
+from pytest_thermal.sensors.tools import ipmi, known
 from pytest_thermal.sensors.tools.tool import Tool
 
 _HERE = "pytest_thermal.sensors"
@@ -31,7 +31,7 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
             maker="nvidia",
             least_period_seconds=0.5,
         ),
-        *(_of_tool(tool, cards) for tool in known.TOOLS),
+        *(_of_tool(tool, cards) for tool in known.TOOLS if tool is not ipmi.TOOL),
         SourceSpec(
             name="thermal_zones",
             factory=f"{_HERE}.sysfs.thermal_zones:make",
@@ -40,6 +40,7 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
         ),
         SourceSpec(name="hwmon", factory=f"{_HERE}.sysfs.hwmon:make", options=both, least_period_seconds=0.5),
     ]
+    specs.append(_of_tool(ipmi.TOOL, ""))
     if monitor.cpu_temp_path:
         specs.append(
             SourceSpec(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ PRINTED = {
     "xpu-smi-intel": "xpu-smi-intel_dump.txt",
     "hl-smi": "hl-smi_query.txt",
     "brsmi": "brsmi_query.txt",
+    "ipmi": "ipmitool_elist.txt",
 }
 SCRIPT = """#!/bin/sh
 case $(cat "$0.mode") in
@@ -48,6 +49,9 @@ class Fake:
         self._path = folder / self.tool.program
         self._path.write_text(SCRIPT)
         self._path.chmod(0o755)
+        # Nothing but these: the machine may have the real tool, too.
+        for name in ("cat", "head", "rm", "sleep", "timeout", "wc"):
+            Path(folder / name).symlink_to(f"{shutil.which(name)}")
         Path(f"{self._path}.txt").write_bytes((OUTPUTS / PRINTED[tool]).read_bytes())
         self.does("good")
 
@@ -55,7 +59,7 @@ class Fake:
         Path(f"{self._path}.mode").write_text(mode)
 
     def source(self, *, seconds: float | None = None) -> Source:
-        environ = {"PATH": f"{self._path.parent}{os.pathsep}{os.environ['PATH']}"}
+        environ = {"PATH": f"{self._path.parent}"}
         command = Command(self.tool.program, environ=environ)
         ways = known.tool_ways(self.tool)
         return Checked(ToolSource(name=self.tool.name, command=command, ways=ways, deadline_seconds=seconds))

@@ -44,6 +44,12 @@ class Row:
     """What stays with the device, best first. Empty where the tool says nothing but a number or an order."""
     fault: str = ""
     """What the tool says is wrong with the device: no figure of this row is one."""
+    device: str = ""
+    """What ids call the device, where its name says so and not the tool."""
+    expected: bool = False
+    """Whether the bench says that it is there: its figure is missing then, and not just not offered."""
+    left_out: str = ""
+    """Why its figures are not recorded, where they are not wanted."""
 
     def text(self, name: str) -> str:
         """A cell's text; empty where there is none."""

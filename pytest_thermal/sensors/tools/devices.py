@@ -75,7 +75,7 @@ def found_devices(rows: Sequence[Row], name: str) -> list[Device]:
         several = sum(other != CONTROLLER for other in chips[card]) > 1
         part = "board." if chip == CONTROLLER else f"chip{slug(chip)}." if several else ""
         # A card without a number, because it fell off the bus, is called by what is known of it.
-        called = f"{name}{card}" if card.isdigit() else f"{name}_{slug(card)}"
+        called = row.device or (f"{name}{card}" if card.isdigit() else f"{name}_{slug(card)}")
         devices.append(Device(key=row.key, identities=row.identities, card=called, part=part))
     return devices
 

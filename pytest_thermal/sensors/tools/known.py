@@ -16,6 +16,7 @@ from pytest_thermal.sensors.tools import (
     hl_smi,
     hy_smi,
     intel_xpu_smi,
+    ipmi,
     ixsmi,
     mthreads_gmi,
     mx_smi,
@@ -47,6 +48,7 @@ TOOLS: tuple[Tool, ...] = (
     intel_xpu_smi.TOOL,
     hl_smi.TOOL,
     brsmi.TOOL,
+    ipmi.TOOL,
 )
 
 _SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>/dev/null")

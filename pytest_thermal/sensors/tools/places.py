@@ -65,12 +65,15 @@ def settle(
                 device=device.card,
                 identity=device.identity,
                 source=source,
-                label=names[0],
+                label=(row.text("name") if row and row.device else "") or names[0],
                 limits=_limits(one, names, row, start.get(device.key)),
             )
-            place = Place(sensor=sensor, device=device, field=one, names=names)
-            reading = place.reading(row) if row else None
-            if reading and (reading.missing is Missing.NOT_OFFERED or _forbidden(reading)):
+            place = Place(sensor=sensor, device=device, field=one, names=(*names, *one.instead))
+            reading = place.reading(row) if row and device in offering else None
+            if row and row.left_out and device in offering:
+                reading = Reading(sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=row.left_out)
+                absent.setdefault(sensor.id, Absent(sensor=sensor, reading=reading))
+            elif reading and (reading.missing is Missing.NOT_OFFERED or _forbidden(reading)) and not _expected(row):
                 absent.setdefault(place.sensor.id, Absent(sensor=place.sensor, reading=reading))
             elif device in offering or row is None or row.fault:
                 places.setdefault(place.sensor.id, place)
@@ -112,6 +115,10 @@ def _value(one: Field, row: Row | None, names: Sequence[str]) -> float | None:
 
 def _cell(row: Row | None, names: Sequence[str]) -> Raw | None:
     return next((row.cells[name] for name in names if name in row.cells), None) if row else None
+
+
+def _expected(row: Row | None) -> bool:
+    return row is not None and row.expected
 
 
 def _forbidden(reading: Reading) -> bool:

@@ -64,6 +64,8 @@ class Field:
 
     The first that an answer has is taken.
     """
+    instead: tuple[str, ...] = ()
+    """Cells that say why there is no figure, where none of ``names`` is in a later answer."""
     scale: float = 1.0
     """What one is in ``unit`` where neither cell nor header names a unit."""
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

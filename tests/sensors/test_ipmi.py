@@ -1,0 +1,191 @@
+"""What is special to BMCs: sensors are known by names that somebody chose, and any of them may fall silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_thermal.bench import Monitor
+from pytest_thermal.findings.subjects import is_pump
+from pytest_thermal.model import Missing, Unit
+from pytest_thermal.sensors import TellsAbsent
+from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.sensors.specs import bench_specs
+from pytest_thermal.sensors.tools.ipmi_names import called, measures
+from tests.sensors.canned import OUTPUTS, Canned, own_tool, read, values
+
+ELIST = (OUTPUTS / "ipmitool_elist.txt").read_text("utf-8")
+LIST = (OUTPUTS / "ipmitool_list.txt").read_text("utf-8")
+
+
+def changed(canned: Canned, old: str, new: str) -> None:
+    assert isinstance(canned.out, str)
+    assert old in canned.out
+    canned.out = canned.out.replace(old, new)
+
+
+def without(text: str, part: str) -> str:
+    kept = [line for line in text.splitlines(keepends=True) if part not in line]
+    assert len(kept) == len(text.splitlines()) - 1
+    return "".join(kept)
+
+
+def test_of_two_sensors_of_one_name_each_keeps_its_own_figure() -> None:
+    canned = Canned(ELIST)
+    source = own_tool(canned, "ipmi")
+    assert values(source)["fan_1_41h_29_1.speed_rpm"] == 5040
+    lines = ELIST.splitlines(keepends=True)
+    canned.out = "".join(reversed(lines))
+    assert values(source)["fan_1_41h_29_1.speed_rpm"] == 5040
+    canned.out = without(ELIST, "| 41h |")
+    readings = read(source)
+    assert readings["fan_1_41h_29_1.speed_rpm"].missing is Missing.ABSENT
+    assert readings["fan_1_42h_29_2.speed_rpm"].value == 5280
+
+
+def test_of_two_sensors_of_one_name_without_numbers_none_takes_the_others_figure() -> None:
+    canned = Canned(
+        LIST.replace("FAN2 F Speed     | 0 RPM             | cr", "FAN1 F Speed     | 4800 RPM          | ok")
+    )
+    source = own_tool(canned, "ipmi")
+    fans = {name: value for name, value in values(source).items() if name.startswith("fan1_f")}
+    assert sorted(fans.values()) == [4800, 5760]
+    assert isinstance(canned.out, str)
+    canned.out = without(canned.out, "5760 RPM")
+    readings = read(source)
+    assert {readings[name].missing for name in fans} == {Missing.ABSENT}
+    assert readings["pump1.speed_rpm"].value == 2760
+
+
+@pytest.mark.parametrize(
+    "row, missing, words",
+    [
+        ("| ns  | 30.1 | Disabled", Missing.NOT_OFFERED, "Disabled"),
+        ("| ns  | 30.1 | No Reading", Missing.NOT_OFFERED, "No Reading"),
+        ("| ns  | 30.1 | 0 RPM", Missing.NOT_OFFERED, "ns"),
+        ("| ok  | 30.1 | 31�0 RPM", Missing.NOT_UNDERSTOOD, "31�0 RPM"),
+        ("| ok  | 30.1 | 3180,5 RPM", Missing.NOT_UNDERSTOOD, "3180,5"),
+        ("| ok  | 30.1 | 31 degrees C", Missing.ABSENT, "not in the tool's answer"),
+        ("| ok  | 30.1 |", Missing.NOT_OFFERED, ""),
+    ],
+)
+def test_a_pump_that_falls_silent_is_missing_and_never_0(row: str, missing: Missing, words: str) -> None:
+    canned = Canned(ELIST)
+    source = own_tool(canned, "ipmi")
+    assert values(source)["liq_pump_a.speed_rpm"] == 3180
+    changed(canned, "| ok  | 30.1 | 3180 RPM", row)
+    reading = read(source)["liq_pump_a.speed_rpm"]
+    assert (reading.value, reading.missing) == (None, missing)
+    assert words in reading.detail
+    changed(canned, row, "| ok  | 30.1 | 3060 RPM")
+    assert values(source)["liq_pump_a.speed_rpm"] == 3060
+
+
+def test_a_pump_that_stands_is_at_0_also_where_its_threshold_says_so() -> None:
+    canned = Canned(ELIST)
+    source = own_tool(canned, "ipmi")
+    source.sensors()
+    changed(canned, "| ok  | 30.1 | 3180 RPM", "| lnr | 30.1 | 0 RPM")
+    assert read(source)["liq_pump_a.speed_rpm"].value == 0
+
+
+def test_a_controller_that_answers_nothing_is_missing_in_words() -> None:
+    canned = Canned(ELIST)
+    source = own_tool(canned, "ipmi")
+    source.sensors()
+    canned.out, canned.err = "", "Get Device ID command failed: 0xc3 Timeout\n"
+    readings = read(source)
+    assert {reading.value for reading in readings.values()} == {None}
+    assert all("Get Device ID command failed" in reading.detail for reading in readings.values())
+    canned.err = ""
+    assert {reading.detail for reading in source.read()} == {"printed nothing"}
+
+
+def test_one_call_a_reading() -> None:
+    canned = Canned(ELIST)
+    source = own_tool(canned, "ipmi")
+    source.sensors()
+    canned.calls.clear()
+    for _ in range(3):
+        source.read()
+    assert canned.calls == [["sdr", "elist", "full"]] * 3
+    assert canned.followed == []
+
+
+def test_a_name_that_is_no_utf8_is_still_one_sensor() -> None:
+    canned = Canned(ELIST.encode() + b"f\xd4\x4eF             | 77h | ok  | 29.9 | 4440 RPM\n")
+    source = own_tool(canned, "ipmi")
+    assert values(source)["f_nf.speed_rpm"] == 4440
+    assert values(source)["fan_1_42h_29_2.speed_rpm"] == 5280
+
+
+def test_what_is_left_out_is_listed_with_its_name() -> None:
+    source = own_tool(Canned(ELIST), "ipmi")
+    source.sensors()
+    assert isinstance(source, TellsAbsent)
+    told = {one.sensor.id: (one.sensor.label, one.reading.detail) for one in source.absent()}
+    name, why = told["bmc_cpu1.temperature_celsius"]
+    assert name == "CPU1 Temp"
+    assert "left out" in why
+
+
+@pytest.mark.parametrize(
+    "name, device",
+    [
+        ("Pump1 RPM", "pump1"),
+        ("PUMP 1", "pump1"),
+        ("CDU Pump 02 Speed", "cdu_pump02"),
+        ("LIQ_PUMP_A", "liq_pump_a"),
+        ("AIO_PUMP", "aio_pump"),
+        ("Coolant Inlet", "coolant_supply"),
+        ("Inlet Coolant", "coolant_supply"),
+        ("Inlet Water Temp", "coolant_supply"),
+        ("Liquid_In", "coolant_supply"),
+        ("CDU Return Temp", "coolant_return"),
+        ("CoolantOut", "coolant_return"),
+        ("Coolant 2 In", "coolant_supply2"),
+        ("Facility Water Supply", "facility_water_supply"),
+        ("Inlet Temp", "inlet"),
+        ("Ambient Temp", "ambient"),
+        ("FAN_1", "fan_1"),
+        ("PSU1 FAN_A", "psu1_fan_a"),
+        ("CPU1 Temp", "bmc_cpu1"),
+        ("GPU_FAN1", "bmc_gpu_fan1"),
+    ],
+)
+def test_a_name_that_says_what_it_is(name: str, device: str) -> None:
+    assert called(name) == device
+    assert kind_of(device) is Kind.OTHER
+
+
+@pytest.mark.parametrize("name", ["Pump1 RPM", "LIQ_PUMP_A", "PUMP 1", "AIO_PUMP", "CDU Pump 2"])
+def test_a_pump_is_one_to_every_check(name: str) -> None:
+    out = f"{name:<17}| 05h | ok  |  7.1 | 3600 RPM\n"
+    (sensor,) = own_tool(Canned(out), "ipmi").sensors()
+    assert is_pump(sensor)
+    assert sensor.unit is Unit.RPM
+
+
+@pytest.mark.parametrize(
+    "name, unit, kind",
+    [
+        ("CPU1 Core Rem", "degrees C", "margin"),
+        ("CPU 1 DTS", "degrees C", "margin"),
+        ("PSU1 FAN_A DUTY", "percent", "share"),
+        ("CPU Utilization", "percent", ""),
+        ("P12V", "Volts", ""),
+        ("PSU1 Iout", "Amps", ""),
+        ("Coolant Flow", "liters", ""),
+        ("Pump 2", "", "speed"),
+        ("Pump Status", "", ""),
+        ("CPU1 OverTemp", "", ""),
+        ("Liquid Leak", "", ""),
+    ],
+)
+def test_what_is_measured(name: str, unit: str, kind: str) -> None:
+    assert measures(name, unit) == kind
+
+
+def test_numbers_of_cards_leave_no_sensor_of_the_bmc_out() -> None:
+    (spec,) = [one for one in bench_specs(Monitor(gpu_indices=(0, 1))) if one.name == "ipmi"]
+    assert spec.options["only"] == ""
+    assert spec.least_period_seconds == 10
