@@ -23,6 +23,7 @@ from pytest_thermal.bench.kinds import (
     Kind,
     Number,
     Scalar,
+    Sensors,
     Text,
     Whole,
 )
@@ -88,6 +89,10 @@ TABLE: Final[tuple[RawKey, ...]] = (
         ("alert_threshold_gpu", "monitor.alert_threshold_gpu_celsius", _CELSIUS, "83"),
         ("critical_threshold_cpu", "monitor.critical_threshold_cpu_celsius", _CELSIUS, "95"),
         ("critical_threshold_gpu", "monitor.critical_threshold_gpu_celsius", _CELSIUS, "90"),
+    ),
+    *_keys(
+        CONFIG, "workstation", "monitor",
+        ("sensors", "monitor.sensors", Sensors(sources=("ipmi",)), '{pump0 = "ipmi:FAN 7"}'),
     ),
     *_keys(
         CONFIG, "workstation", "stress",

@@ -258,6 +258,34 @@ class Scalar(_Base):
         raise UnfitError("a text in quotes, a number, true or false" if self.any_number else "a name or a whole number")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sensors(_Base):
+    """A table of sensors by the device that the person at the bench knows them to be: ``{pump0 = "ipmi:FAN 7"}``."""
+
+    sources: tuple[str, ...]
+    """Whose names may be used."""
+
+    def read(self, value: object, *, expanded: bool) -> tuple[Mapping[str, str], str | None]:
+        if not isinstance(value, Mapping) or not value:
+            raise UnfitError(self._expected())
+        found: dict[str, str] = {}
+        for device, sensor in value.items():
+            source, colon, name = sensor.partition(":") if isinstance(sensor, str) else ("", "", "")
+            if not (re.fullmatch("[a-z][a-z0-9_]*", str(device)) and colon and name.strip() and source in self.sources):
+                raise UnfitError(self._expected(), likely="the name of its source is missing, or the device is no word")
+            found[str(device)] = f"{source}:{' '.join(name.split())}"
+        if len(set(found.values())) != len(found):
+            raise UnfitError(f"{self._expected()}, each sensor once")
+        return found, None
+
+    def _expected(self) -> str:
+        return f'a table of words and sensors, such as {{pump0 = "{self.sources[0]}:FAN 7"}}'
+
+    def show(self, value: object) -> str:
+        pairs = value.items() if isinstance(value, Mapping) else ()
+        return ", ".join(f'{device} = "{sensor}"' for device, sensor in pairs)
+
+
 def parse_duration(value: object) -> float:
     """Seconds of a duration: a number of seconds, or a text such as `90`, `90s`, `60m`, `1.5h`.
 

@@ -82,6 +82,8 @@ class Monitor(Part):
     log_dir: str | None = None
     cpu_zones: tuple[str | int, ...] | None = None
     gpu_indices: tuple[int, ...] | None = None
+    sensors: Mapping[str, str] = {}
+    """Sensors whose own names do not say what they are, by the device that they are: `pump0` to `ipmi:FAN 7`."""
     alert_threshold_cpu_celsius: float = 85.0
     alert_threshold_gpu_celsius: float = 83.0
     critical_threshold_cpu_celsius: float | None = None

@@ -56,7 +56,7 @@ def discover(specs: Iterable[SourceSpec], *, seconds: float = DISCOVERY_SECONDS)
     counts. A source that does not answer in ``seconds`` is not available; its thread is left behind.
 
     Raises:
-        SpecError: Two sources have one name, or a description leads nowhere.
+        SpecError: Two sources have one name, a description leads nowhere, or a sensor that the bench names is lacking.
     """
     wanted = list(specs)
     _names_once(wanted)
@@ -71,6 +71,8 @@ def discover(specs: Iterable[SourceSpec], *, seconds: float = DISCOVERY_SECONDS)
         for spec, found in zip(due, _tried(due, seconds), strict=True):
             by_name[spec.name] = found
     in_order = [by_name[spec.name] for spec in wanted if spec.name in by_name]
+    for one in in_order:
+        _all_needed(one)
     return Discovery(found=tuple(_first_only(_makers_apart(in_order))))
 
 
@@ -122,6 +124,23 @@ def _names_once(specs: Sequence[SourceSpec]) -> None:
                 f"two sources are called {spec.name!r}: {other.factory} and {spec.factory}\n"
                 "likely: a plugin brings one that is there already\ntry: give it another name"
             )
+
+
+def _all_needed(found: Found) -> None:
+    devices = {sensor.device for sensor in found.sensors}
+    lacking = {device: name for device, name in found.spec.needed.items() if device not in devices}
+    if not lacking:
+        return
+    wanted = ", ".join(f"{device} to be {name!r}" for device, name in lacking.items())
+    here = sorted({one.identity for one in (*found.sensors, *(absent.sensor for absent in found.absent))})
+    likely = "the name is another, or two sensors have it" if here else found.availability.reason
+    advice = (
+        f"one of these, or its number alone: {'; '.join(here)}" if here else "take the name out of the bench's files"
+    )
+    raise SpecError(
+        f"source {found.spec.name}: the bench says {wanted}, and there is no such sensor\n"
+        f"likely: {likely}\ntry: {advice}"
+    )
 
 
 def _tried(specs: Sequence[SourceSpec], seconds: float) -> list[Found]:

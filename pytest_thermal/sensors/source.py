@@ -84,5 +84,7 @@ class SourceSpec:
     """A word that its devices' names take on, where another maker's devices have these names: ``gpu_amd0``."""
     without: tuple[str, ...] = ()
     """Sensors of it that another source gives already."""
+    needed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Devices that the bench says are there, and what it says their sensor is called: without one there is no run."""
     least_period_seconds: float = 0.0
     """Asking more often costs more than it tells, or heats what is measured."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pytest_thermal.bench import Monitor
 from pytest_thermal.sensors.source import SourceSpec
 from pytest_thermal.sensors.tools import ipmi, known
@@ -40,7 +42,7 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
         ),
         SourceSpec(name="hwmon", factory=f"{_HERE}.sysfs.hwmon:make", options=both, least_period_seconds=0.5),
     ]
-    specs.append(_of_tool(ipmi.TOOL, ""))
+    specs.append(_of_bmc(monitor))
     if monitor.cpu_temp_path:
         specs.append(
             SourceSpec(
@@ -60,6 +62,19 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
             )
         )
     return tuple(specs)
+
+
+def _of_bmc(monitor: Monitor) -> SourceSpec:
+    prefix = f"{ipmi.TOOL.name}:"
+    roles = {device: name.removeprefix(prefix) for device, name in monitor.sensors.items() if name.startswith(prefix)}
+    return SourceSpec(
+        name=ipmi.TOOL.name,
+        factory=f"{_HERE}.tools.known:make_bmc",
+        # As of every maker's tool, it is no news that it is not installed; unless the bench counts on it.
+        options={"tool": ipmi.TOOL.name, "roles": json.dumps(roles)},
+        needed=roles,
+        least_period_seconds=ipmi.TOOL.least_period_seconds,
+    )
 
 
 def _of_tool(tool: Tool, cards: str) -> SourceSpec:

@@ -52,6 +52,13 @@ MEANINGS: list[tuple[str, str, str, str, object]] = [
     ("config.toml", "thermal.alert_threshold_gpu", "75.5", "monitor.alert_threshold_gpu_celsius", 75.5),
     ("config.toml", "thermal.critical_threshold_cpu", "99", "monitor.critical_threshold_cpu_celsius", 99.0),
     ("config.toml", "thermal.critical_threshold_gpu", "95", "monitor.critical_threshold_gpu_celsius", 95.0),
+    (
+        "config.toml",
+        "monitor.sensors",
+        '{pump0 = "ipmi:FAN  7", coolant_supply = "ipmi:Liquid In"}',
+        "monitor.sensors",
+        {"pump0": "ipmi:FAN 7", "coolant_supply": "ipmi:Liquid In"},
+    ),
     ("config.toml", "stress.mode", '"GPU"', "stress.mode", "gpu"),
     ("config.toml", "stress.cpu_workers", "16", "stress.cpu_workers", 16),
     ("config.toml", "stress.gpu_workers", "0", "stress.gpu_workers", 0),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.findings.subjects import is_pump
 from pytest_thermal.model import Missing, Unit
-from pytest_thermal.sensors import TellsAbsent
+from pytest_thermal.sensors import SpecError, TellsAbsent, discover
 from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
 from pytest_thermal.sensors.tools.ipmi_names import called, measures
 from tests.sensors.canned import OUTPUTS, Canned, own_tool, read, values
@@ -135,6 +138,8 @@ def test_what_is_left_out_is_listed_with_its_name() -> None:
         ("PUMP 1", "pump1"),
         ("CDU Pump 02 Speed", "cdu_pump02"),
         ("LIQ_PUMP_A", "liq_pump_a"),
+        ("LIQPUMP1", "liq_pump1"),
+        ("PumpB", "pump_b"),
         ("AIO_PUMP", "aio_pump"),
         ("Coolant Inlet", "coolant_supply"),
         ("Inlet Coolant", "coolant_supply"),
@@ -187,5 +192,74 @@ def test_what_is_measured(name: str, unit: str, kind: str) -> None:
 
 def test_numbers_of_cards_leave_no_sensor_of_the_bmc_out() -> None:
     (spec,) = [one for one in bench_specs(Monitor(gpu_indices=(0, 1))) if one.name == "ipmi"]
-    assert spec.options["only"] == ""
+    assert "0,1" not in spec.options.values()
     assert spec.least_period_seconds == 10
+
+
+# -------------------------------------------------------------------------------------------------------- roles
+
+
+class Bmc:
+    """A machine whose ipmitool prints what a file holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.printed = folder / "printed"
+        self.printed.write_text(ELIST)
+        tool = folder / "ipmitool"
+        tool.write_text(f"#!/bin/sh\ncat {self.printed}\n")
+        tool.chmod(0o755)
+
+    def found(self, **sensors: str) -> Found:
+        monitor = Monitor(sensors={device: f"ipmi:{name}" for device, name in sensors.items()})
+        (spec,) = [one for one in bench_specs(monitor) if one.name == "ipmi"]
+        return discover([spec]).found[0]
+
+    def values(self, found: Found) -> dict[str, float | None]:
+        return {name: reading.value for name, reading in found.readings.items()}
+
+
+@pytest.fixture
+def bmc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bmc:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return Bmc(tmp_path)
+
+
+def test_the_bench_says_which_sensor_is_the_pump(bmc: Bmc) -> None:
+    found = bmc.found(pump0="cpu_opt", pump1="42h", cpu0="CPU1 Temp")
+    here = bmc.values(found)
+    assert here["pump0.speed_rpm"] == 2940
+    assert here["pump1.speed_rpm"] == 5280
+    assert here["cpu0.temperature_celsius"] == 61
+    assert not {"cpu_opt.speed_rpm", "fan_1_42h_29_2.speed_rpm"} & set(here)
+    # The other of that name is still there, and still told by its number.
+    assert here["fan_1_41h_29_1.speed_rpm"] == 5040
+    assert {sensor.id for sensor in found.sensors if is_pump(sensor)} >= {"pump0.speed_rpm", "pump1.speed_rpm"}
+
+
+def test_a_pump_of_the_bench_that_is_silent_from_the_start_is_missing_and_not_left_out(bmc: Bmc) -> None:
+    found = bmc.found(pump0="FAN 3", pump1="Pump 2")
+    for name, word in (("pump0.speed_rpm", "No Reading"), ("pump1.speed_rpm", "Disabled")):
+        assert name in {sensor.id for sensor in found.sensors}
+        assert (found.readings[name].missing, found.readings[name].detail) == (Missing.NOT_OFFERED, word)
+
+
+def test_where_another_sensor_has_the_roles_name_it_gives_way(bmc: Bmc) -> None:
+    bmc.printed.write_text("Pump 1 | 4Ah | ok | 30.1 | 3180 RPM\nCPU_OPT | 4Ch | ok | 30.3 | 2940 RPM\n")
+    assert bmc.values(bmc.found(pump1="CPU_OPT")) == {"pump1.speed_rpm": 2940, "pump1_4ah_30_1.speed_rpm": 3180}
+
+
+@pytest.mark.parametrize("name", ["FAN 7", "FAN 1", "PSU1 Status"])
+def test_a_sensor_that_is_not_there_or_twice_is_refused(bmc: Bmc, name: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        bmc.found(pump0=name)
+    said = str(raised.value)
+    assert f"pump0 to be {name!r}" in said
+    assert "FAN 1 41h 29.1" in said
+    assert "CPU1 Temp" in said
+
+
+def test_a_bmc_that_cannot_be_asked_is_refused_where_the_bench_counts_on_it(bmc: Bmc) -> None:
+    bmc.printed.unlink()
+    with pytest.raises(SpecError, match="printed"):
+        bmc.found(pump0="CPU_OPT")
+    assert not bmc.found().availability.ok

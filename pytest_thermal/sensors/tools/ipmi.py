@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Missing, Unit
@@ -18,11 +18,12 @@ from pytest_thermal.sensors.tools.answer import Answer, Raw, Row
 from pytest_thermal.sensors.tools.figures import absent
 from pytest_thermal.sensors.tools.ipmi_names import MARGIN, POWER, SHARE, SPEED, TEMPERATURE, called, left_out, measures
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool, symptom
+from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Layout, Query, Tool, symptom
 
 UNREAD = "unread"
 """The cell of a sensor that gives no figure now: its unit is not printed then."""
-NAME = "name"
+NAME, NUMBER = "name", "number"
+_NO_FIGURES = frozenset({NAME, NUMBER, UNREAD})
 
 FIELDS = tuple(
     Field(quantity=quantity, unit=unit, names=(cell,), instead=(UNREAD,))
@@ -108,22 +109,22 @@ def _answer(said: Sequence[_Said], refused: Sequence[str]) -> Answer:
         alone = times[mark] == 1
         key = (mark if alone else f"{mark} #{seen[mark]}").replace("/", "∕")
         rows.append(Row(key=key, cells=_cells(one), identities=(mark,) if alone and mark else ()))
-    return Answer(rows=_apart([row for row in rows if len(row.cells) > 1]), refused=tuple(refused))
+    return Answer(rows=_apart([row for row in rows if set(row.cells) - {NAME, NUMBER}]), refused=tuple(refused))
 
 
 def _cells(one: _Said) -> dict[str, Raw]:
-    name = Raw(one.name)
+    names = {NAME: Raw(one.name), NUMBER: Raw(one.number)}
     figure = _figure(one)
     if figure is not None and one.status not in _NO_READING:
         value, unit = figure
         kind = measures(one.name, unit)
-        return {NAME: name, kind: Raw(f"{value} {unit}")} if kind else {NAME: name}
+        return {**names, kind: Raw(f"{value} {unit}")} if kind else names
     if not (absent(one.text) or one.status in _NO_READING):
         # A state in words; or what should be a figure, and is then not understood.
-        return {NAME: name, UNREAD: Raw(one.text)}
+        return {**names, UNREAD: Raw(one.text)}
     word = Raw(one.text if absent(one.text) else one.status)
     kind = measures(one.name, "")
-    return {NAME: name, UNREAD: word, **({kind: word} if kind else {})}
+    return {**names, UNREAD: word, **({kind: word} if kind else {})}
 
 
 def _figure(one: _Said) -> tuple[str, str] | None:
@@ -140,7 +141,7 @@ def _figure(one: _Said) -> tuple[str, str] | None:
 
 def _apart(rows: Sequence[Row]) -> tuple[Row, ...]:
     """Rows with what ids call their device: by the sensor's name, and where that is another's too, by its number."""
-    kinds = [next((cell for cell in row.cells if cell not in (NAME, UNREAD)), "") for row in rows]
+    kinds = [next((cell for cell in row.cells if cell not in _NO_FIGURES), "") for row in rows]
     names = [called(row.text(NAME)) for row in rows]
     taken = Counter(zip(names, kinds, strict=True))
     return tuple(
@@ -151,6 +152,50 @@ def _apart(rows: Sequence[Row]) -> tuple[Row, ...]:
         )
         for row, name, kind in zip(rows, names, kinds, strict=True)
     )
+
+
+def with_roles(roles: Mapping[str, str]) -> Tool:
+    """The tool, where the bench knows better what some sensors are: by device, a sensor's name or number (``4ch``)."""
+    if not roles:
+        return TOOL
+    layouts = {layout: _cast(layout, roles) for layout in TOOL.layouts}
+    queries = tuple(replace(query, layout=layouts[query.layout]) for query in TOOL.queries)
+    return replace(TOOL, queries=queries, layouts=tuple(layouts.values()))
+
+
+def _cast(layout: Layout, roles: Mapping[str, str]) -> Layout:
+    def cast(out: Printed, arguments: Sequence[str]) -> Answer | None:
+        answer = layout(out, arguments)
+        return replace(answer, rows=tuple(_in_roles(answer.rows, roles))) if answer else None
+
+    return cast
+
+
+def _in_roles(rows: Sequence[Row], roles: Mapping[str, str]) -> list[Row]:
+    """The rows, those with a role called by it. One that two rows could have is nobody's."""
+    owners: dict[int, str] = {}
+    for device, name in roles.items():
+        called_so = [
+            order for order, row in enumerate(rows)
+            if name.casefold() in (row.text(NAME).casefold(), row.text(NUMBER), row.key.casefold())
+        ]  # fmt: skip
+        if len(called_so) == 1:
+            owners[called_so[0]] = device
+    return [
+        _as_device(row, owners[order]) if order in owners
+        else replace(row, device=called(row.key, whole=True)) if row.device in roles
+        else row
+        for order, row in enumerate(rows)
+    ]  # fmt: skip
+
+
+def _as_device(row: Row, device: str) -> Row:
+    cells = dict(row.cells)
+    kind = measures(device.replace("_", " "), "")
+    if set(cells) <= _NO_FIGURES and absent(row.text(UNREAD)) and kind:
+        # Silent when it was looked for: what it would measure is told by the role.
+        cells[kind] = cells[UNREAD]
+    return replace(row, cells=cells, device=device, expected=True, left_out="")
 
 
 TOOL = Tool(

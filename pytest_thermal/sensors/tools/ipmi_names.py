@@ -89,10 +89,10 @@ def called(name: str, *, whole: bool = False) -> str:
         number = re.search(r"\d+", bare)
         if place and not _SOMETHING_ELSE.search(_spaced(name)):
             return f"coolant_{place}{number[0] if number else ''}"
-    word = slug(_spaced(bare)) if _PUMP.search(bare) else slug(bare)
+    word = slug(bare)
     if _PUMP.search(bare):
-        # ``LIQ_PUMP_A`` and ``PUMP 1`` are pumps to every check: the word stands by itself, with its number.
-        word = re.sub(r"pump_(?=\d)", "pump", word)
+        # ``LIQPUMP_A`` and ``PUMP 1`` are pumps to every check: the word stands by itself, or with its number.
+        word = re.sub(r"pump_(?=\d+(?:_|$))", "pump", re.sub(r"_*pump_*", "_pump_", word)).strip("_")
     # How hot a processor may get is not asked of what only bears its name.
     return word if kind_of(word) is Kind.OTHER else f"bmc_{word}"
 

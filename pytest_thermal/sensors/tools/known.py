@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -69,6 +70,16 @@ def make(*, tool: str, only: str = "") -> ToolSource:
         command=Command(known.program, environ=os.environ, extra=known.environ),
         ways=tool_ways(known),
         only=_numbers(only),
+    )
+
+
+def make_bmc(*, tool: str = ipmi.TOOL.name, roles: str = "{}") -> ToolSource:
+    """The source that is a BMC. ``roles``: sensors' names by the device that the bench says they are, as JSON."""
+    known = ipmi.with_roles(json.loads(roles))
+    return ToolSource(
+        name=tool,
+        command=Command(known.program, environ=os.environ, extra=known.environ),
+        ways=tool_ways(known),
     )
 
 
