@@ -93,6 +93,9 @@ TABLE: Final[tuple[RawKey, ...]] = (
     *_keys(
         CONFIG, "workstation", "monitor",
         ("sensors", "monitor.sensors", Sensors(sources=("ipmi",)), '{pump0 = "ipmi:FAN 7"}'),
+        ("ipmi_host", "monitor.ipmi_host", Text(), '"10.0.0.20"'),
+        ("ipmi_user", "monitor.ipmi_user", Text(), '"operator"'),
+        ("ipmi_cipher_suite", "monitor.ipmi_cipher_suite", Whole(least=0), "17"),
     ),
     *_keys(
         CONFIG, "workstation", "stress",

@@ -7,3 +7,5 @@ from typing import Final
 CONFIG: Final = "config.toml"
 SETTINGS: Final = "settings.json"
 FILES: Final = (CONFIG, SETTINGS)
+IPMI_PASSWORD = "IPMI_PASSWORD"  # noqa: S105 - the variable's name
+"""The variable that `ipmitool -E` takes the password of a BMC on the network from."""

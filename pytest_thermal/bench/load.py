@@ -7,11 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from pydantic import SecretStr
+
 from pytest_thermal.bench.candidates import Candidate, Findings, add_leaves, add_overrides
 from pytest_thermal.bench.dialects import dialect_defaults, domain_tables, leaves
 from pytest_thermal.bench.domains import build_domains
 from pytest_thermal.bench.errors import BenchError, one_line
-from pytest_thermal.bench.files import CONFIG
+from pytest_thermal.bench.files import CONFIG, IPMI_PASSWORD
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import (
     Bench,
@@ -75,6 +77,8 @@ def load_bench(
     for file, tree in trees.items():
         add_leaves(leaves(file, tree), environ, findings)
     bench = _build(folder, trees, findings, complete=complete, demo=demo) if trees else None
+    if bench is not None and bench.monitor.ipmi_host and environ.get(IPMI_PASSWORD):
+        bench = bench.model_copy(update={"ipmi_password": SecretStr(environ[IPMI_PASSWORD])})
     if bench is None or findings.problems:
         raise BenchError.of(findings.problems, folder=folder, redact=Redactor(findings.secrets).text)
     return bench

@@ -84,6 +84,10 @@ class Monitor(Part):
     gpu_indices: tuple[int, ...] | None = None
     sensors: Mapping[str, str] = {}
     """Sensors whose own names do not say what they are, by the device that they are: `pump0` to `ipmi:FAN 7`."""
+    ipmi_host: str | None = None
+    """The BMC's address, with `:port` where it is not 623; None for the BMC of this machine, asked from inside."""
+    ipmi_user: str | None = None
+    ipmi_cipher_suite: int | None = None
     alert_threshold_cpu_celsius: float = 85.0
     alert_threshold_gpu_celsius: float = 83.0
     critical_threshold_cpu_celsius: float | None = None
@@ -157,6 +161,8 @@ class Bench(Part):
     scheduler: Scheduler = Scheduler()
     scale_out: ScaleOut | None = None
     logging: Logging = Logging()
+    ipmi_password: SecretStr | None = None
+    """`$IPMI_PASSWORD`, where the BMC is asked over the network."""
     origins: Mapping[str, str] = {}
     """Where each setting came from, by its dotted name: `timeouts.read_seconds`, `domains.east.base_url`."""
     notes: tuple[str, ...] = ()
@@ -171,5 +177,6 @@ class Bench(Part):
         return self.origins[setting]
 
     def secrets(self) -> tuple[SecretStr, ...]:
-        """Every key of the bench, each once."""
-        return tuple(dict.fromkeys(domain.key for domain in self.domains if domain.key is not None))
+        """Every key of the bench, and the BMC's password, each once."""
+        keys = [*(domain.key for domain in self.domains), self.ipmi_password]
+        return tuple(dict.fromkeys(key for key in keys if key is not None))

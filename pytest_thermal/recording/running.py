@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -77,8 +77,8 @@ def start_recorder(
 ) -> RunningRecorder:
     """Start recording into a run directory that ``create_run`` made, in a process and session of its own.
 
-    The process gets none of the variables that hold one of ``secrets``, and nothing it is told holds one. It ends by
-    itself when this process does. A second recorder may continue a run whose first one died.
+    Of the variables that hold one of ``secrets`` the process gets those that its sources need, and nothing it is told
+    holds one. It ends by itself when this process does. A second recorder may continue a run whose first one died.
 
     Raises:
         RecorderError: What is asked for is impossible, or the process could not be started.
@@ -101,6 +101,7 @@ def start_recorder(
     if problems := spec.problems():
         raise RecorderError("the recording cannot be made: " + "; ".join(problems))
     redactor = Redactor(secrets)
+    needed = {name for order in sources for name in order.source.secrets}
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the recorder
     flags = ["-P"] if sys.version_info >= (3, 11) else []
     try:
@@ -109,7 +110,7 @@ def start_recorder(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=_environment(os.environ if environ is None else environ, redactor),
+            env=_environment(os.environ if environ is None else environ, redactor, needed),
             start_new_session=True,
             bufsize=0,
         )
@@ -326,9 +327,9 @@ def _offer(name: str, data: Mapping[str, Any]) -> Offer:
     )
 
 
-def _environment(environ: Mapping[str, str], redactor: Redactor) -> dict[str, str]:
-    """The environment without keys, and with this very package on the import path."""
-    kept = {name: value for name, value in environ.items() if redactor.text(value) == value}
+def _environment(environ: Mapping[str, str], redactor: Redactor, needed: Collection[str]) -> dict[str, str]:
+    """The environment without keys but for those that sources need, and with this very package on the import path."""
+    kept = {name: value for name, value in environ.items() if name in needed or redactor.text(value) == value}
     home = str(Path(pytest_thermal.__file__).resolve().parents[1])
     if home not in (*site.getsitepackages(), site.getusersitepackages()):
         kept["PYTHONPATH"] = os.pathsep.join(filter(None, [home, kept.get("PYTHONPATH", "")]))

@@ -23,7 +23,7 @@ def source_from_json(data: Mapping[str, Any]) -> SourceSpec:
     Raises:
         TypeError: It lacks something or has something unknown.
     """
-    return SourceSpec(**{**data, "without": tuple(data.get("without", ()))})
+    return SourceSpec(**{**data, **{name: tuple(data.get(name, ())) for name in ("without", "secrets")}})
 
 
 @dataclass(frozen=True, kw_only=True)

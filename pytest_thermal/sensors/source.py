@@ -86,5 +86,7 @@ class SourceSpec:
     """Sensors of it that another source gives already."""
     needed: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Devices that the bench says are there, and what it says their sensor is called: without one there is no run."""
+    secrets: tuple[str, ...] = ()
+    """Environment variables with what it needs and nobody else is to have."""
     least_period_seconds: float = 0.0
     """Asking more often costs more than it tells, or heats what is measured."""

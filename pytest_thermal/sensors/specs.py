@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pytest_thermal.bench import Monitor
+from pytest_thermal.bench.files import IPMI_PASSWORD
 from pytest_thermal.sensors.source import SourceSpec
 from pytest_thermal.sensors.tools import ipmi, known
 from pytest_thermal.sensors.tools.tool import Tool
@@ -71,7 +72,14 @@ def _of_bmc(monitor: Monitor) -> SourceSpec:
         name=ipmi.TOOL.name,
         factory=f"{_HERE}.tools.known:make_bmc",
         # As of every maker's tool, it is no news that it is not installed; unless the bench counts on it.
-        options={"tool": ipmi.TOOL.name, "roles": json.dumps(roles)},
+        options={
+            "tool": ipmi.TOOL.name,
+            "roles": json.dumps(roles),
+            "host": monitor.ipmi_host,
+            "user": monitor.ipmi_user,
+            "cipher_suite": monitor.ipmi_cipher_suite,
+        },
+        secrets=(IPMI_PASSWORD,) if monitor.ipmi_host else (),
         needed=roles,
         least_period_seconds=ipmi.TOOL.least_period_seconds,
     )

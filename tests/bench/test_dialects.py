@@ -59,6 +59,9 @@ MEANINGS: list[tuple[str, str, str, str, object]] = [
         "monitor.sensors",
         {"pump0": "ipmi:FAN 7", "coolant_supply": "ipmi:Liquid In"},
     ),
+    ("config.toml", "monitor.ipmi_host", '"10.0.0.20:6623"', "monitor.ipmi_host", "10.0.0.20:6623"),
+    ("config.toml", "monitor.ipmi_user", '"operator"', "monitor.ipmi_user", "operator"),
+    ("config.toml", "monitor.ipmi_cipher_suite", "3", "monitor.ipmi_cipher_suite", 3),
     ("config.toml", "stress.mode", '"GPU"', "stress.mode", "gpu"),
     ("config.toml", "stress.cpu_workers", "16", "stress.cpu_workers", 16),
     ("config.toml", "stress.gpu_workers", "0", "stress.gpu_workers", 0),
@@ -240,7 +243,7 @@ def test_null_counts_as_not_given(tmp_path: Path) -> None:
 def test_every_setting_has_an_origin(tmp_path: Path) -> None:
     bench = read_bench(tmp_path, ADDRESS, "[cluster]\nnode_count = 1\n[scale_out]\nenabled = true\n")
     for group, part in bench:
-        if group in ("name", "folder", "files", "demo", "domains", "origins", "notes"):
+        if group in ("name", "folder", "files", "demo", "domains", "ipmi_password", "origins", "notes"):
             continue
         for name in type(part).model_fields:
             assert bench.origin(f"{group}.{name}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_thermal.bench import Monitor
+from pytest_thermal.bench import Monitor, Redactor, load_bench
 from pytest_thermal.findings.subjects import is_pump
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors import SpecError, TellsAbsent, discover
@@ -206,16 +206,20 @@ class Bmc:
         self.printed = folder / "printed"
         self.printed.write_text(ELIST)
         tool = folder / "ipmitool"
-        tool.write_text(f"#!/bin/sh\ncat {self.printed}\n")
+        self.seen = folder / "seen"
+        tool.write_text(f'#!/bin/sh\necho "$@" "[$IPMI_PASSWORD]" >>{self.seen}\ncat {self.printed}\n')
         tool.chmod(0o755)
 
     def found(self, **sensors: str) -> Found:
-        monitor = Monitor(sensors={device: f"ipmi:{name}" for device, name in sensors.items()})
-        (spec,) = [one for one in bench_specs(monitor) if one.name == "ipmi"]
-        return discover([spec]).found[0]
+        return found(Monitor(sensors={device: f"ipmi:{name}" for device, name in sensors.items()}))
 
     def values(self, found: Found) -> dict[str, float | None]:
         return {name: reading.value for name, reading in found.readings.items()}
+
+
+def found(monitor: Monitor) -> Found:
+    (spec,) = [one for one in bench_specs(monitor) if one.name == "ipmi"]
+    return discover([spec]).found[0]
 
 
 @pytest.fixture
@@ -263,3 +267,45 @@ def test_a_bmc_that_cannot_be_asked_is_refused_where_the_bench_counts_on_it(bmc:
     with pytest.raises(SpecError, match="printed"):
         bmc.found(pump0="CPU_OPT")
     assert not bmc.found().availability.ok
+
+
+# -------------------------------------------------------------------------------------------------- over the network
+
+
+NETWORK = Monitor(ipmi_host="10.0.0.20:6623", ipmi_user="operator", ipmi_cipher_suite=3)
+
+
+def test_a_bmc_on_the_network_gets_the_password_by_the_environment_alone(
+    bmc: Bmc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPMI_PASSWORD", "correct-horse")
+    assert found(NETWORK).sensors
+    calls = set(bmc.seen.read_text().splitlines())
+    assert calls == {
+        "-I lanplus -H 10.0.0.20 -p 6623 -U operator -C 3 -E sdr elist full [correct-horse]",
+    }
+    bmc.seen.unlink()
+    assert found(Monitor()).sensors
+    assert set(bmc.seen.read_text().splitlines()) == {"sdr elist full []"}
+
+
+def test_without_a_password_the_bmc_on_the_network_is_not_asked(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IPMI_PASSWORD", raising=False)
+    availability = found(NETWORK).availability
+    assert not availability.ok
+    assert "$IPMI_PASSWORD is not set" in availability.reason
+    assert not bmc.seen.exists()
+
+
+def test_the_password_is_a_secret_that_only_the_recorder_of_that_bmc_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[api]\nbase_url = "http://127.0.0.1:1/v1"\n[monitor]\nipmi_host = "10.0.0.20"\n'
+    )
+    bench = load_bench(tmp_path, environ={"IPMI_PASSWORD": "correct-horse"})
+    assert [secret.get_secret_value() for secret in bench.secrets()] == ["correct-horse"]
+    assert "correct-horse" not in Redactor(bench.secrets()).text("ipmitool said correct-horse")
+    specs = {one.name: one for one in bench_specs(bench.monitor)}
+    assert {name: one.secrets for name, one in specs.items() if one.secrets} == {"ipmi": ("IPMI_PASSWORD",)}
+    assert "correct-horse" not in repr([specs, bench])

@@ -163,6 +163,22 @@ def with_roles(roles: Mapping[str, str]) -> Tool:
     return replace(TOOL, queries=queries, layouts=tuple(layouts.values()))
 
 
+def over_network(tool: Tool, *, host: str, user: str | None, cipher_suite: int | None) -> Tool:
+    """The tool, asking the BMC at ``host`` (``host:port``). The password comes from the environment alone (``-E``)."""
+    address = re.fullmatch(r"([^:]+|\[.+\])(?::(\d+))?", host)
+    name, port = (address[1].strip("[]"), address[2]) if address else (host, None)
+    options = [
+        *("-I", "lanplus", "-H", name),
+        *(("-p", port) if port else ()),
+        *(("-U", user) if user else ()),
+        *(("-C", str(cipher_suite)) if cipher_suite is not None else ()),
+        "-E",
+    ]
+    return replace(
+        tool, queries=tuple(replace(query, arguments=(*options, *query.arguments)) for query in tool.queries)
+    )
+
+
 def _cast(layout: Layout, roles: Mapping[str, str]) -> Layout:
     def cast(out: Printed, arguments: Sequence[str]) -> Answer | None:
         answer = layout(out, arguments)

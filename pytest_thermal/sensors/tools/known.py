@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
+from pytest_thermal.bench.files import IPMI_PASSWORD
 from pytest_thermal.sensors.tools import (
     amd_smi,
     brsmi,
@@ -73,13 +74,28 @@ def make(*, tool: str, only: str = "") -> ToolSource:
     )
 
 
-def make_bmc(*, tool: str = ipmi.TOOL.name, roles: str = "{}") -> ToolSource:
-    """The source that is a BMC. ``roles``: sensors' names by the device that the bench says they are, as JSON."""
+def make_bmc(
+    *,
+    tool: str = ipmi.TOOL.name,
+    roles: str = "{}",
+    host: str | None = None,
+    user: str | None = None,
+    cipher_suite: int | None = None,
+) -> ToolSource:
+    """The source that is a BMC: this machine's, or the one at ``host``, whose password is taken from $IPMI_PASSWORD.
+
+    ``roles``: sensors' names by the device that the bench says they are, as JSON.
+    """
     known = ipmi.with_roles(json.loads(roles))
+    password = os.environ.get(IPMI_PASSWORD, "")
+    if host:
+        known = ipmi.over_network(known, host=host, user=user, cipher_suite=cipher_suite)
     return ToolSource(
         name=tool,
-        command=Command(known.program, environ=os.environ, extra=known.environ),
+        # Other than the command line, its environment is for root's and the user's eyes only.
+        command=Command(known.program, environ=os.environ, extra={IPMI_PASSWORD: password} if host else {}),
         ways=tool_ways(known),
+        unfit="" if password or not host else f"${IPMI_PASSWORD} is not set, and ipmi_host wants a password",
     )
 
 
