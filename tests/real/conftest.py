@@ -16,6 +16,7 @@ _CHECKOUT = str(Path(__file__).resolve().parents[2])
 if _CHECKOUT not in sys.path:
     sys.path.append(_CHECKOUT)
 
+from tests.real.parts.bmc import Bmc, simulated_bmc  # noqa: E402
 from tests.real.parts.dead_ends import DeadEnds, dead_ends  # noqa: E402
 from tests.real.parts.errors import PartUnavailableError  # noqa: E402
 from tests.real.parts.litellm_proxy import (  # noqa: E402
@@ -56,6 +57,13 @@ def ends() -> Iterator[DeadEnds]:
     """A closed port, and one that accepts and never answers."""
     with dead_ends() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def bmc(parts_folder: Path) -> Iterator[Bmc]:
+    """A simulated BMC, whose sensors the test sets."""
+    with or_skip(simulated_bmc(parts_folder)) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
