@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +31,9 @@ from pytest_thermal.experiment.experiment import why_late
 from pytest_thermal.findings.run_events import own_times
 from pytest_thermal.load import Work
 from pytest_thermal.model import Sensor, Unit
-from pytest_thermal.recording import Offer, RunClock, read_run
+from pytest_thermal.recording import Offer, RecorderError, RunClock, read_run
 from pytest_thermal.sensors.source import SourceSpec
+from tests.load.helpers import until
 
 KEY = "sk-canary-0123456789abcdefghij"
 SHORT = {"baseline": 0.6, "ramp": 0.6, "steady": 0.9, "cooldown": 0.6}
@@ -96,11 +99,22 @@ class Made:
         assert self.experiment.run is not None
         return self.experiment.run
 
+    def _settle(self) -> None:
+        """Wait until the recorder, a process of its own, has written what it was told."""
+        recorder = self.experiment._recorder
+        if recorder is not None and recorder.alive:
+            mark = uuid.uuid4().hex
+            with contextlib.suppress(RecorderError):
+                recorder.event("mark", mark=mark)
+            until(lambda: mark in (self.run / "events.jsonl").read_text() or not recorder.alive)
+
     def facts(self) -> dict[str, Any]:
+        self._settle()
         facts: dict[str, Any] = json.loads((self.run / "run.json").read_text())
         return facts
 
     def events(self, kind: str) -> list[dict[str, Any]]:
+        self._settle()
         lines = (self.run / "events.jsonl").read_text().splitlines()
         return [event for line in lines if (event := json.loads(line))["kind"] == kind]
 
