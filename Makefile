@@ -69,7 +69,8 @@ $(READY): pyproject.toml constraints.txt hatch_build.py
 	  echo "$(PYTHON) is missing or older than 3.10; try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) has no working venv; try: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@# Not compiled: what is imported is, then, and that is the smaller part.
+	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 # Allure 3 is an npm package. Where Node.js is missing or too old, one comes as a Python wheel into the venv.
