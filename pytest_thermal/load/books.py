@@ -45,7 +45,10 @@ class Books:
 
     def _write(self) -> None:
         some = [self._finished.popleft() for _ in range(min(AT_ONCE, len(self._finished)))]
-        self._record([self._row(*one) for one in some])
+        try:
+            self._record([self._row(*one) for one in some])
+        except Exception as error:  # noqa: BLE001 - told with the others' troubles; the rows after these go on
+            self._tally.fault(error)
 
     def _row(self, answer: Answer, phase: str, due_seconds: float | None) -> RequestRow:
         begin = answer.started_seconds if due_seconds is None else due_seconds

@@ -98,7 +98,7 @@ class Generator:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.tally.trouble(f"a fault of the load generator itself: {type(error).__name__}: {error}")
+            self.tally.fault(error)
 
     def _lane(self, slot: int) -> Lane:
         return Lane(self._ways[slot % len(self._ways)], profile=self._orders.profile, slot=slot)

@@ -83,6 +83,10 @@ class Tally:
         known = kind in self._errors or len(self._errors) < _MOST_KINDS
         self._errors[kind if known else "other"] += 1
 
+    def fault(self, error: BaseException) -> None:
+        """Count a fault of the load generator itself."""
+        self.trouble(f"a fault of the load generator itself: {type(error).__name__}: {error}")
+
     def status(self, *, concurrency: int) -> dict[str, Any]:
         """For `LoadStatus`."""
         since = time.monotonic() - WINDOW_SECONDS

@@ -163,7 +163,9 @@ def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iter
     from pytest_thermal.reporting.gate import Trouble, doubts
 
     if config.option.collectonly:
-        yield Trouble(seen="tests were only listed (--collect-only): nothing was run")
+        yield Trouble(
+            seen="tests were only listed (--collect-only): nothing was run", advice="pytest suites --gate, without it"
+        )
         return
     if observer.collection_errors:
         yield Trouble(

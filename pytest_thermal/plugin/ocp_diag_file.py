@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import platform
 import shlex
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 from pytest_thermal import __version__
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
+from pytest_thermal.plugin.node import node_of
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.observing import Observer
@@ -68,7 +68,7 @@ class OcpDiagFile:
             lines = ocp_lines(
                 observer.observed(),
                 version=__version__,
-                host=platform.node() or "unknown",
+                host=node_of(self._config),
                 command=redactor.text(shlex.join(["pytest", *map(str, self._config.invocation_params.args)])),
                 bench=", ".join(dict.fromkeys(str(bench["name"]) for bench in observer.benches)),
                 started_seconds=self._started_seconds,

@@ -49,7 +49,7 @@ def ocp_lines(
     Args:
         observed: Every test of the run.
         version: Of pytest-thermal.
-        host: The machine that pytest ran on: the device under test.
+        host: The machine that the findings are about: the device under test.
         command: pytest's arguments, keys taken out.
         bench: The bench's name.
         started_seconds: Unix time of the run's begin; the times of steps come from their tests.

@@ -52,3 +52,24 @@ def test_a_request_that_left_late_is_slow_for_whoever_waited() -> None:
 
     asyncio.run(work())
     assert (rows[0].start_seconds, rows[0].latency_seconds, rows[0].ttft_seconds) == (1009.0, 1.5, 1.25)
+
+
+def test_rows_that_cannot_be_written_are_told_and_take_no_others_along() -> None:
+    tally, rows = Tally(), list[RequestRow]()
+
+    def record(some: Sequence[RequestRow]) -> None:
+        if some[0].start_seconds == 1000.0:
+            raise RuntimeError("no such thing")
+        rows.extend(some)
+
+    async def work() -> None:
+        books = Books(tally, clock=CLOCK, record=record)
+        for number in range(2 * AT_ONCE):
+            books.enter(answer(float(number)), phase="steady", due_seconds=None)
+        while not rows:  # noqa: ASYNC110 - what is tested knows of no event
+            await asyncio.sleep(0.005)
+
+    asyncio.run(work())
+    assert len(rows) == AT_ONCE
+    told = tally.status(concurrency=1)
+    assert told["errors"] == {"a fault of the load generator itself: RuntimeError: no such ": 1}

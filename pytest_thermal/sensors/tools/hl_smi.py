@@ -10,7 +10,7 @@ from pytest_thermal.sensors.tools.figures import broken
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.query_csv import query_rows, without_refused
-from pytest_thermal.sensors.tools.readers import box
+from pytest_thermal.sensors.tools.readers import boxed_rows
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool, symptom
 
 FIELDS = (
@@ -46,13 +46,7 @@ def query_csv(out: Printed, arguments: Sequence[str]) -> Answer | None:
 
 def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """The table of plain ``hl-smi``."""
-    found = box(out.lines, needed=_NEEDED_IN_TABLE)
-    if found is None:
-        return None
-    rows = [_row(cells, "") for cells in found.rows]
-    whole = tuple(row for row in rows if row.key and row.identities)
-    refused = tuple(" ".join(raw.text for raw in row.cells.values()) for row in rows if row not in whole)
-    return Answer(rows=whole, refused=(*found.refused, *refused))
+    return boxed_rows(out.lines, _row, needed=_NEEDED_IN_TABLE)
 
 
 def _row(cells: dict[str, Raw], order: str) -> Row:

@@ -12,7 +12,7 @@ from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row
 from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.query_csv import query_rows
-from pytest_thermal.sensors.tools.readers import Key, box, holds_two, keys, nested, two_line_columns
+from pytest_thermal.sensors.tools.readers import Key, boxed_rows, holds_two, keys, nested, two_line_columns
 from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
@@ -249,13 +249,11 @@ def _absolute(cells: Cells, told: tuple[str, str, Mapping[str, str]]) -> dict[st
 
 def table(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """The table of plain ``nvidia-smi``, of every width."""
-    found = box(out.lines, needed=_NEEDED_IN_TABLE)
-    if found is None:
-        return None
-    rows = [_row({**cells, "index": cells.get("gpu", Raw(""))}, "") for cells in found.rows]
-    whole = tuple(row for row in rows if row.key and row.identities)
-    refused = tuple(" ".join(raw.text for raw in row.cells.values()) for row in rows if row not in whole)
-    return Answer(rows=whole, refused=(*found.refused, *refused))
+    return boxed_rows(
+        out.lines,
+        lambda cells, order: _row({**cells, "index": cells.get("gpu", Raw(""))}, order),
+        needed=_NEEDED_IN_TABLE,
+    )
 
 
 def dmon(out: Printed, _arguments: Sequence[str]) -> Answer | None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, header
+from pytest_thermal.sensors.tools.answer import Answer, header
 from pytest_thermal.sensors.tools.figures import shaped
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import csv_rows, split_csv
-
-MakeRow = Callable[[dict[str, Raw], str], Row]
-"""From a line's cells, and its place among the lines, to the device's row."""
+from pytest_thermal.sensors.tools.readers import MakeRow, csv_rows, split_csv
 
 _OPTIONS = re.compile(r"--query-(?:gpu|aip)=(.+)|-Q")
 _REFUSED = re.compile(r"not a valid|invalid|unknown|unsupported|not supported|unrecogni[sz]ed", re.IGNORECASE)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_thermal.sensors.tools.answer import Raw, cells, header
+from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, cells, header
+
+MakeRow = Callable[[dict[str, Raw], str], Row]
+"""From a device's cells, and its place among the lines where it has one, to its row."""
 
 _JSON_STARTS = 50
 """Places at which JSON is looked for: more, and it is not JSON with a warning before it."""
@@ -50,6 +53,20 @@ class Box:
 
     rows: tuple[dict[str, Raw], ...]
     refused: tuple[str, ...]
+
+
+def boxed_rows(lines: Sequence[str], make_row: MakeRow, *, needed: frozenset[str]) -> Answer | None:
+    """The devices of that box, each with its number and an identity; None where there is no such box.
+
+    What has neither is refused: whose figures these are cannot be told.
+    """
+    found = box(lines, needed=needed)
+    if found is None:
+        return None
+    rows = [make_row(cells, "") for cells in found.rows]
+    whole = tuple(row for row in rows if row.key and row.identities)
+    refused = tuple(" ".join(raw.text for raw in row.cells.values()) for row in rows if row not in whole)
+    return Answer(rows=whole, refused=(*found.refused, *refused))
 
 
 def box(lines: Sequence[str], *, needed: frozenset[str]) -> Box | None:
