@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 FILTERS = (
     "error",
     # A finding's note to the reader. Tests that run pytest inside this process hand these filters on to it.
-    "always::pytest_thermal.plugin.outcomes.AccessWarning",
+    "always::pytest_thermal.plugin.outcomes.FindingWarning",
 )
 
 

@@ -7,20 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_thermal.plugin.fixtures_access import access, api, async_api, domain
+from pytest_thermal.plugin.access_checks.fixtures import access, api, async_api, domain
 from pytest_thermal.plugin.fixtures_bench import bench
-from pytest_thermal.plugin.fixtures_thermal import (
-    device,
-    limits,
-    load,
-    phase,
-    recorder,
-    runs,
-    sensor,
-    sensors,
-    thermal,
-    thermal_run,
-)
 from pytest_thermal.plugin.hooks import (
     pytest_addhooks,
     pytest_addoption,
@@ -35,10 +23,22 @@ from pytest_thermal.plugin.hooks import (
     pytest_terminal_summary,
 )
 from pytest_thermal.plugin.parametrisation import pytest_generate_tests
+from pytest_thermal.plugin.thermal_checks.fixtures import (
+    device,
+    limits,
+    load,
+    phase,
+    recorder,
+    runs,
+    sensor,
+    sensors,
+    thermal,
+    thermal_run,
+)
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.judged_run import JudgedRun as Thermal
-    from pytest_thermal.plugin.session import Access
+    from pytest_thermal.plugin.access_checks.session import Access
+    from pytest_thermal.plugin.thermal_checks.judged_run import JudgedRun as Thermal
 
 __all__ = [
     "Access",
@@ -76,11 +76,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`Access` and `Thermal`, the types of the fixtures, when a suite asks for them."""
     if name == "Access":
-        from pytest_thermal.plugin.session import Access
+        from pytest_thermal.plugin.access_checks.session import Access
 
         return Access
     if name == "Thermal":
-        from pytest_thermal.plugin.judged_run import JudgedRun
+        from pytest_thermal.plugin.thermal_checks.judged_run import JudgedRun
 
         return JudgedRun
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

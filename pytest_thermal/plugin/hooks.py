@@ -59,7 +59,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     given = early_config.known_args_namespace
     stops = given.help or given.version or "PYTEST_XDIST_WORKER" in os.environ
     if getattr(given, "thermal_gate", None) and not stops:
-        from pytest_thermal.plugin.gate_run import gate_path
+        from pytest_thermal.plugin.evidence.gate_run import gate_path
 
         # `pytest_cmdline_main` says the rest, and tells what cannot be written.
         with contextlib.suppress(OSError):
@@ -79,16 +79,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.pluginmanager.register(XdistBridge(config), "thermal-xdist")
     if config.pluginmanager.hasplugin("allure_listener"):
-        from pytest_thermal.plugin.allure_bridge import AllureBridge
+        from pytest_thermal.plugin.allure.bridge import AllureBridge
 
         config.pluginmanager.register(AllureBridge(config), "thermal-allure")
     if options.value(config, "gate") or options.value(config, "ocp-diag"):
-        from pytest_thermal.plugin.observing import Observer
+        from pytest_thermal.plugin.evidence.observing import Observer
 
         config.stash[OBSERVER] = Observer(config)
         config.pluginmanager.register(config.stash[OBSERVER], "thermal-observer")
     if options.value(config, "ocp-diag") and not _is_worker(config) and not config.option.help:
-        from pytest_thermal.plugin.ocp_diag_file import OcpDiagFile
+        from pytest_thermal.plugin.evidence.ocp_diag_file import OcpDiagFile
 
         config.stash[OCP_DIAG] = OcpDiagFile(config)
     if is_explicit(config) and not config.option.help:
@@ -107,11 +107,11 @@ def _read_bench(config: pytest.Config) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """`--sensors` lists and stops, `--find-concurrency` searches and stops; the gate begins undecided."""
     if options.value(config, "gate") and not (config.option.help or config.option.version or _is_worker(config)):
-        from pytest_thermal.plugin.gate_run import GateRun
+        from pytest_thermal.plugin.evidence.gate_run import GateRun
 
         config.stash[GATE] = GateRun(config)
     if options.value(config, "find-concurrency"):
-        from pytest_thermal.plugin.concurrency_search import search
+        from pytest_thermal.plugin.thermal_checks.concurrency_search import search
 
         return search(config)
     if options.value(config, "sensors") is None:
@@ -150,7 +150,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "access" in getattr(item, "fixturenames", ()) and item.get_closest_marker("access") is None:
             item.add_marker("access")
     if any("thermal_run" in getattr(item, "fixturenames", ()) for item in items):
-        from pytest_thermal.plugin.thermal_items import prepare
+        from pytest_thermal.plugin.thermal_checks.items import prepare
 
         prepare(config, items)
 
@@ -176,7 +176,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     node = "" if worker is None else str(worker.get("workerid", ""))
     told: dict[str, Any] = {}
     if config.stash.get(THERMAL, None) is not None:
-        from pytest_thermal.plugin.thermal_items import conclude
+        from pytest_thermal.plugin.thermal_checks.items import conclude
 
         told |= conclude(session, node, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED or exitstatus > 128)
     access = config.stash.get(ACCESS, None)
@@ -214,12 +214,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """The access run and the thermal run at a glance."""
     endings = config.stash.get(ENDINGS, [])
     if any(ending.findings for ending in endings):
-        from pytest_thermal.plugin.summary import write_summary
+        from pytest_thermal.plugin.access_checks.summary import write_summary
 
         write_summary(terminalreporter, endings)
     thermal = config.stash.get(THERMAL_ENDINGS, [])
     if thermal:
-        from pytest_thermal.plugin.thermal_summary import write_thermal_summary
+        from pytest_thermal.plugin.thermal_checks.summary import write_thermal_summary
 
         write_thermal_summary(terminalreporter, thermal)
     if OCP_DIAG in config.stash:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_thermal.bench import Bench
     from pytest_thermal.load import Work
     from pytest_thermal.model import Finding
-    from pytest_thermal.plugin.judged_run import ThermalRun
+    from pytest_thermal.plugin.thermal_checks.judged_run import ThermalRun
     from pytest_thermal.sensors import SourceSpec
 
 

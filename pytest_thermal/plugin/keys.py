@@ -9,12 +9,12 @@ import pytest
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
     from pytest_thermal.model.readings import Sensor
+    from pytest_thermal.plugin.access_checks.session import AccessSession, Ending
     from pytest_thermal.plugin.active_bench import ActiveBench
-    from pytest_thermal.plugin.gate_run import GateRun
-    from pytest_thermal.plugin.observing import Observer
-    from pytest_thermal.plugin.ocp_diag_file import OcpDiagFile
-    from pytest_thermal.plugin.session import AccessSession, Ending
-    from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession
+    from pytest_thermal.plugin.evidence.gate_run import GateRun
+    from pytest_thermal.plugin.evidence.observing import Observer
+    from pytest_thermal.plugin.evidence.ocp_diag_file import OcpDiagFile
+    from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession
 
 TAKEN_OPTIONS: pytest.StashKey[list[str]] = pytest.StashKey()
 """Short option names that another plugin owns."""

@@ -22,7 +22,7 @@ BROKEN = frozenset({"ExperimentBrokenError", "BenchBusyError"})
 """By name: their room is imported by whoever raises them."""
 
 
-class AccessWarning(UserWarning):
+class FindingWarning(UserWarning):
     """Something a reader should know although it fails nothing."""
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from pytest_thermal.plugin.active_bench import active_bench, listed_domains
 from pytest_thermal.plugin.keys import BENCH_ERROR
-from pytest_thermal.plugin.thermal_asked import NOT_ASKED, is_asked
+from pytest_thermal.plugin.thermal_checks.asked import NOT_ASKED, is_asked
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.thermal_session import ThermalSession
+    from pytest_thermal.plugin.thermal_checks.session import ThermalSession
 
 THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
 SUBJECTS = ("phase", "sensor", "device")
@@ -48,7 +48,7 @@ def _once_a_subject(metafunc: pytest.Metafunc, name: str) -> None:
     if not is_asked(config, metafunc.definition.path):
         _placeholder(metafunc, name, "not-asked", NOT_ASKED)
         return
-    from pytest_thermal.plugin.thermal_session import thermal_session
+    from pytest_thermal.plugin.thermal_checks.session import thermal_session
 
     try:
         session = thermal_session(config)

@@ -26,7 +26,7 @@ def protect(config: pytest.Config, redactor: Redactor) -> None:
     config.add_cleanup(_redact_logs(redactor))
     listener = config.pluginmanager.get_plugin("allure_listener")
     if listener is not None:
-        from pytest_thermal.plugin.allure_redaction import protect_allure
+        from pytest_thermal.plugin.allure.redaction import protect_allure
 
         config.add_cleanup(protect_allure(listener, redactor))
 

@@ -22,10 +22,10 @@ from xdist.scheduler import (
     WorkStealingScheduling,
 )
 
+from pytest_thermal.plugin.access_checks.session import Ending
 from pytest_thermal.plugin.keys import ENDINGS, THERMAL_ENDINGS
-from pytest_thermal.plugin.live_view import WorkerLines
-from pytest_thermal.plugin.session import Ending
-from pytest_thermal.plugin.thermal_session import STOP_FILE
+from pytest_thermal.plugin.thermal_checks.live_view import WorkerLines
+from pytest_thermal.plugin.thermal_checks.session import STOP_FILE
 
 STOCK: dict[str, Any] = {
     "load": LoadScheduling,
@@ -69,7 +69,7 @@ class XdistBridge:
         if told.get("thermal"):
             self._config.stash[ENDINGS].append(Ending(**told["thermal"]))
         if told.get("thermal_run"):
-            from pytest_thermal.plugin.thermal_session import ThermalEnding
+            from pytest_thermal.plugin.thermal_checks.session import ThermalEnding
 
             self._config.stash[THERMAL_ENDINGS].append(ThermalEnding(**told["thermal_run"]))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_thermal.plugin.extras import require_thermal_extra
+from pytest_thermal.plugin.thermal_checks.extras import require_thermal_extra
 
 
 def test_what_is_not_installed_is_told_with_the_way_to_get_it() -> None:

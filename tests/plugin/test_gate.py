@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from pytest_thermal.demo import DemoGateway
-from pytest_thermal.plugin.gate_run import GateRun
+from pytest_thermal.plugin.evidence.gate_run import GateRun
 from pytest_thermal.recording import seal
 from pytest_thermal.reporting.gate_document import schema
 from tests.findings.archives import write_run

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_thermal.plugin.ocp_diag_file import OcpDiagFile
+from pytest_thermal.plugin.evidence.ocp_diag_file import OcpDiagFile
 from tests.plugin.plugin_runs import REPO, Run
 from tests.plugin.thermal_runs import THERMAL
 

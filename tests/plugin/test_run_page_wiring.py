@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_thermal.plugin.live_session import LiveSession
+from pytest_thermal.plugin.thermal_checks.live_session import LiveSession
 from tests.findings.recordings import healthy, judged
 
 

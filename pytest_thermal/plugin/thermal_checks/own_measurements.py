@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_thermal.plugin.active_bench import active_bench
-from pytest_thermal.plugin.shared_discovery import discovered
 from pytest_thermal.plugin.sources import bench_sources
+from pytest_thermal.plugin.thermal_checks.shared_discovery import discovered
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import httpx
 
     from pytest_thermal.bench import Bench, Domain
-    from pytest_thermal.plugin.session import Access
+    from pytest_thermal.plugin.access_checks.session import Access
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def domain(request: pytest.FixtureRequest, bench: Bench) -> Domain:
 @pytest.fixture
 def access(request: pytest.FixtureRequest, domain: Domain) -> Access:
     """The access checks of a domain: `access.require("chat")` ends the test as that check ended."""
-    from pytest_thermal.plugin.session import Access, access_session
+    from pytest_thermal.plugin.access_checks.session import Access, access_session
 
     return Access(access_session(request.config), request.node, domain.name)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_thermal.model import Outcome
+from pytest_thermal.plugin.evidence.node import node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, THERMAL
-from pytest_thermal.plugin.node import node_of
 
 if TYPE_CHECKING:
     from pytest_thermal.findings import Judgement

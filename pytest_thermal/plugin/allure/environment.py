@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_thermal import __version__
+from pytest_thermal.plugin.evidence.node import node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, THERMAL_ENDINGS
-from pytest_thermal.plugin.node import node_of
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.active_bench import ActiveBench
-    from pytest_thermal.plugin.thermal_session import ThermalEnding
+    from pytest_thermal.plugin.thermal_checks.session import ThermalEnding
 
 _BEFORE_ITS_NAME = re.compile(r"(?<=^replay of ).*/")
 MOST_LINES = 6

@@ -12,9 +12,9 @@ import pytest
 
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
-from pytest_thermal.plugin.extras import require_thermal_extra
-from pytest_thermal.plugin.judged_run import ThermalRun
 from pytest_thermal.plugin.keys import THERMAL
+from pytest_thermal.plugin.thermal_checks.extras import require_thermal_extra
+from pytest_thermal.plugin.thermal_checks.judged_run import ThermalRun
 
 if TYPE_CHECKING:
     from pytest_thermal.bench import Monitor
@@ -204,10 +204,10 @@ def _make(config: pytest.Config) -> ThermalSession:
     require_thermal_extra()
     given = options.value(config, "replay")
     if given is None:
-        from pytest_thermal.plugin.live_session import LiveSession
+        from pytest_thermal.plugin.thermal_checks.live_session import LiveSession
 
         return LiveSession(config)
-    from pytest_thermal.plugin.replay_session import ReplaySession
+    from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError, open_recording
 
     path = config.invocation_params.dir / Path(given).expanduser()
@@ -224,7 +224,7 @@ def _make(config: pytest.Config) -> ThermalSession:
 
 def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> ThermalEnding:
     """What there is to tell of a run, whatever kind of session it is of."""
-    from pytest_thermal.plugin.thermal_summary import findings_of, lines_of, rows_of
+    from pytest_thermal.plugin.thermal_checks.summary import findings_of, lines_of, rows_of
 
     broken = session.broken()
     if session.path is None:  # it broke before there was anything to record

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_thermal.findings import Limits
-    from pytest_thermal.plugin.judged_run import JudgedRun, ThermalRun
-    from pytest_thermal.plugin.own_measurements import BenchSensors, LoadFactory, RecorderFactory
-    from pytest_thermal.plugin.run_archive import Runs
+    from pytest_thermal.plugin.thermal_checks.judged_run import JudgedRun, ThermalRun
+    from pytest_thermal.plugin.thermal_checks.own_measurements import BenchSensors, LoadFactory, RecorderFactory
+    from pytest_thermal.plugin.thermal_checks.run_archive import Runs
 
 
 @pytest.fixture(scope="session")
 def thermal_run(pytestconfig: pytest.Config) -> ThermalRun:
     """The thermal run: `thermal_run.rise(sensor)`, `.phase("steady")`, `.requests` bring about what they need."""
-    from pytest_thermal.plugin.thermal_session import run_of
+    from pytest_thermal.plugin.thermal_checks.session import run_of
 
     return run_of(pytestconfig)
 
@@ -30,8 +30,8 @@ def thermal_run(pytestconfig: pytest.Config) -> ThermalRun:
 @pytest.fixture
 def thermal(request: pytest.FixtureRequest, thermal_run: ThermalRun) -> JudgedRun:
     """The thermal run's checks: `thermal.require("rise", sensor)` ends the test as that check ended."""
-    from pytest_thermal.plugin.judged_run import JudgedRun
-    from pytest_thermal.plugin.thermal_session import thermal_session
+    from pytest_thermal.plugin.thermal_checks.judged_run import JudgedRun
+    from pytest_thermal.plugin.thermal_checks.session import thermal_session
 
     session = thermal_session(request.config)
     if session.simulated:
@@ -73,7 +73,7 @@ def _prepared(request: pytest.FixtureRequest, thermal: JudgedRun) -> str:
 @pytest.fixture(scope="session")
 def limits(pytestconfig: pytest.Config) -> Limits:
     """Each limit with its value, unit and origin."""
-    from pytest_thermal.plugin.thermal_session import thermal_session
+    from pytest_thermal.plugin.thermal_checks.session import thermal_session
 
     return thermal_session(pytestconfig).limits()
 
@@ -81,8 +81,8 @@ def limits(pytestconfig: pytest.Config) -> Limits:
 @pytest.fixture(scope="session")
 def runs(pytestconfig: pytest.Config) -> Runs:
     """The archive: the runs below `--runs`."""
-    from pytest_thermal.plugin.run_archive import Runs
-    from pytest_thermal.plugin.thermal_session import archive
+    from pytest_thermal.plugin.thermal_checks.run_archive import Runs
+    from pytest_thermal.plugin.thermal_checks.session import archive
 
     return Runs(archive(pytestconfig))
 
@@ -90,7 +90,7 @@ def runs(pytestconfig: pytest.Config) -> Runs:
 @pytest.fixture(scope="session")
 def sensors(pytestconfig: pytest.Config) -> Iterator[BenchSensors]:
     """What this bench can measure; `sensors.read()` gives one reading of each."""
-    from pytest_thermal.plugin.own_measurements import BenchSensors
+    from pytest_thermal.plugin.thermal_checks.own_measurements import BenchSensors
 
     active_bench(pytestconfig).start()
     with BenchSensors(pytestconfig) as found:
@@ -100,7 +100,7 @@ def sensors(pytestconfig: pytest.Config) -> Iterator[BenchSensors]:
 @pytest.fixture
 def recorder(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[RecorderFactory]:
     """Records a stretch of time in a process of its own, as a context manager: `recorder(period_seconds=1)`."""
-    from pytest_thermal.plugin.own_measurements import RecorderFactory
+    from pytest_thermal.plugin.thermal_checks.own_measurements import RecorderFactory
 
     active_bench(pytestconfig).start()
     with RecorderFactory(pytestconfig, tmp_path) as factory:
@@ -110,7 +110,7 @@ def recorder(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[RecorderFa
 @pytest.fixture
 def load(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[LoadFactory]:
     """Loads for a test of one's own: `load.cpu()`, `load.inference()` … are stopped whatever happens."""
-    from pytest_thermal.plugin.own_measurements import LoadFactory
+    from pytest_thermal.plugin.thermal_checks.own_measurements import LoadFactory
 
     active_bench(pytestconfig).start()
     with LoadFactory(pytestconfig, tmp_path, environ=os.environ) as factory:

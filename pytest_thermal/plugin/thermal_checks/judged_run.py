@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.plugin.evidence.properties import add_properties
 from pytest_thermal.plugin.keys import FINDINGS
-from pytest_thermal.plugin.outcomes import AccessWarning, conclude
+from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 from pytest_thermal.plugin.parametrisation import NOTHING
-from pytest_thermal.plugin.properties import add_properties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,7 +183,7 @@ class JudgedRun:
         self._run.note(found)
         add_properties(self._item, found, simulated=self._run.simulated, run=self._run.path)
         for text in found.warnings:
-            self._item.warn(AccessWarning(f"{found.check}: {text}"))
+            self._item.warn(FindingWarning(f"{found.check}: {text}"))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 

@@ -13,9 +13,9 @@ from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
+from pytest_thermal.plugin.evidence.properties import add_properties
 from pytest_thermal.plugin.keys import ACCESS, FINDINGS
-from pytest_thermal.plugin.outcomes import AccessWarning, conclude
-from pytest_thermal.plugin.properties import add_properties
+from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 
 if TYPE_CHECKING:
     from pytest_thermal.access import HealthMonitor, Ladder
@@ -199,7 +199,7 @@ class Access:
     def _conclude(self, found: Finding) -> Finding:
         __tracebackhide__ = True
         for text in found.warnings:
-            self._item.warn(AccessWarning(f"{found.layer}: {text}"))
+            self._item.warn(FindingWarning(f"{found.layer}: {text}"))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_thermal.plugin.node import node_of
+from pytest_thermal.plugin.evidence.node import node_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ import pytest
 
 from pytest_thermal import __version__
 from pytest_thermal.plugin import options
+from pytest_thermal.plugin.evidence.node import node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
-from pytest_thermal.plugin.node import node_of
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.observing import Observer
+    from pytest_thermal.plugin.evidence.observing import Observer
 
 
 class OcpDiagFile:

@@ -17,7 +17,7 @@ from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_f
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
-    from pytest_thermal.plugin.thermal_session import ThermalSession
+    from pytest_thermal.plugin.thermal_checks.session import ThermalSession
 
 ACCESS_FIXTURES = frozenset({"access"})
 THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
@@ -293,7 +293,7 @@ def _runs(session: ThermalSession) -> list[dict[str, Any]]:
     """The thermal run that this process made or judged, without reading its samples again."""
     import datetime as dt
 
-    from pytest_thermal.plugin.replay_session import ReplaySession
+    from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError
     from pytest_thermal.recording.layout import read_run_json
 

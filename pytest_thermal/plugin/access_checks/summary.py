@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_thermal.model import LAYERS
-from pytest_thermal.plugin.session import Ending
+from pytest_thermal.plugin.access_checks.session import Ending
 
 _WIDTH = 80
 _MARK_WIDTH = 13

@@ -13,13 +13,13 @@ import pytest
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.sources import bench_sources
-from pytest_thermal.plugin.thermal_session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
+from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
 
 if TYPE_CHECKING:
     from pytest_thermal.experiment import Experiment, LoadPlan, Notice, Plan, Progress
     from pytest_thermal.load import Work
     from pytest_thermal.model.readings import Sensor
-    from pytest_thermal.plugin.live_view import LiveView
+    from pytest_thermal.plugin.thermal_checks.live_view import LiveView
     from pytest_thermal.recording import Recording, RunClock
 
 WAY_IN = ("name", "connection", "tls", "http", "key", "models", "chat")
@@ -48,7 +48,7 @@ class LiveSession(ThermalSession):
     @property
     def sensors(self) -> Sequence[Sensor]:
         """What was discovered."""
-        from pytest_thermal.plugin.shared_discovery import discovered
+        from pytest_thermal.plugin.thermal_checks.shared_discovery import discovered
 
         return discovered(self.config)
 
@@ -96,8 +96,8 @@ class LiveSession(ThermalSession):
         """The experiment, made when first asked for."""
         if self._experiment is None:
             from pytest_thermal.experiment import Experiment, lock_folder
-            from pytest_thermal.plugin.live_view import live_view
-            from pytest_thermal.plugin.termination import end_on_signals
+            from pytest_thermal.plugin.thermal_checks.live_view import live_view
+            from pytest_thermal.plugin.thermal_checks.termination import end_on_signals
 
             self._active.start()
             self._view = live_view(self.config)
@@ -185,7 +185,7 @@ class LiveSession(ThermalSession):
         """The way in must be good before an hour is spent on it."""
         from pytest_thermal.experiment import ExperimentBrokenError
         from pytest_thermal.model import Outcome
-        from pytest_thermal.plugin.session import access_session
+        from pytest_thermal.plugin.access_checks.session import access_session
 
         access = access_session(self.config)
         for domain in self._active.bench.domains:

@@ -13,7 +13,7 @@ import pytest
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.sources import bench_sources
-from pytest_thermal.plugin.termination import end_on_signals
+from pytest_thermal.plugin.thermal_checks.termination import end_on_signals
 
 if TYPE_CHECKING:
     from pytest_thermal.experiment.concurrency_steps import Step

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_thermal.plugin.active_bench import active_bench
-from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession, ending_of
+from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession, ending_of
 
 if TYPE_CHECKING:
     from pytest_thermal.bench import Monitor

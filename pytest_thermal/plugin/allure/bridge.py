@@ -12,10 +12,10 @@ import allure_commons
 import pytest
 from allure_commons.model2 import Label, Parameter
 
-from pytest_thermal.plugin.allure_environment import metadata, write_environment
-from pytest_thermal.plugin.allure_pictures import Noted, illustrate, is_pictured
+from pytest_thermal.plugin.allure.environment import metadata, write_environment
+from pytest_thermal.plugin.allure.pictures import Noted, illustrate, is_pictured
+from pytest_thermal.plugin.evidence.node import bench_of, node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS
-from pytest_thermal.plugin.node import bench_of, node_of
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding

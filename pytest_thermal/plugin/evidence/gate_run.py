@@ -21,7 +21,7 @@ from pytest_thermal.plugin import options
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.observing import Observer
+    from pytest_thermal.plugin.evidence.observing import Observer
     from pytest_thermal.reporting.gate import Acceptance, Item, Trouble, Verdict
     from pytest_thermal.reporting.gate_document import Circumstances
 
@@ -130,7 +130,7 @@ class GateRun:
     def _circumstances(self, observer: Observer | None) -> Circumstances:
         from pytest_thermal.reporting.gate_document import Circumstances
 
-        commit, modified = (None, None) if observer is None else checkout(Path(__file__).parents[2])
+        commit, modified = (None, None) if observer is None else checkout(Path(__file__).parents[3])
         return Circumstances(
             started_seconds=self._started_seconds,
             ended_seconds=None if observer is None else time.time(),

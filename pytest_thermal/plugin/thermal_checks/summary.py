@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.thermal_session import ThermalEnding, ThermalSession
+    from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession
     from pytest_thermal.recording import Recording
 
 _WIDTH = 80

@@ -9,10 +9,10 @@ import pytest
 
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.keys import BENCH_ERROR, THERMAL
-from pytest_thermal.plugin.thermal_asked import NOT_ASKED, is_asked
+from pytest_thermal.plugin.thermal_checks.asked import NOT_ASKED, is_asked
 
 if TYPE_CHECKING:
-    from pytest_thermal.plugin.thermal_session import ThermalEnding
+    from pytest_thermal.plugin.thermal_checks.session import ThermalEnding
 
 
 def prepare(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -31,8 +31,8 @@ def prepare(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not asked or config.stash.get(BENCH_ERROR, None) is not None or config.option.collectonly:
         return
     if config.pluginmanager.hasplugin("timeout") and options.value(config, "replay") is None:
-        from pytest_thermal.plugin.live_session import LiveSession
-        from pytest_thermal.plugin.thermal_session import thermal_session
+        from pytest_thermal.plugin.thermal_checks.live_session import LiveSession
+        from pytest_thermal.plugin.thermal_checks.session import thermal_session
 
         session = thermal_session(config)
         if isinstance(session, LiveSession):

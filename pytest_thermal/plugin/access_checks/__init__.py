@@ -1,0 +1,1 @@
+"""The access run as pytest sees it: its session, fixtures and last words."""

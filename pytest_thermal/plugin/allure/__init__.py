@@ -1,0 +1,1 @@
+"""What goes into Allure's results beside what allure-pytest writes."""
