@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.plugin_runs import SUITE, Run
+from tests.plugin.plugin_runs import AS_INSTALLED, SUITE, Run
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     def start(*args: str | Path, env: Mapping[str, str] | None = None) -> pytest.RunResult:
         for name, value in (env or {}).items():
             monkeypatch.setenv(name, value)
-        ended: pytest.RunResult = pytester.runpytest_subprocess("-p", "no:cacheprovider", *map(str, args), timeout=100)
+        ended: pytest.RunResult = pytester.runpytest_subprocess(*AS_INSTALLED, *map(str, args), timeout=100)
         return ended
 
     return start

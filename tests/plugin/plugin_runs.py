@@ -13,6 +13,9 @@ REPO = Path(__file__).parents[2]
 SUITE = REPO / "suites" / "supernode"
 CANARY = "sk-canary-7Qm4Zx9Lw2Rt8Vb6Nk3Jp5Hd1Gs0Fy"
 
+AS_INSTALLED = ("-p", "no:cacheprovider", "-p", "no:respx", "-p", "no:anyio")
+"""Without what only our own tests use: a bench has neither, and both cost every start a third of a second."""
+
 Run = Callable[..., pytest.RunResult]
 
 

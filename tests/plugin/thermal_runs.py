@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.plugin.plugin_runs import REPO
+from tests.plugin.plugin_runs import AS_INSTALLED, REPO
 
 THERMAL = REPO / "suites" / "thermal"
 SHORT = ("--baseline", "4", "--ramp", "5", "--duration", "12", "--cooldown", "6")
@@ -97,7 +97,7 @@ class Started(Ran):
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--runs", str(self.runs)),
+                    *(sys.executable, "-m", "pytest", *AS_INSTALLED, "--runs", str(self.runs)),
                     *(f"--rootdir={REPO}", "-c", str(REPO / "pyproject.toml")),
                     *map(str, arguments),
                 ],

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from tests.plugin.plugin_runs import AS_INSTALLED
 from tests.real.parts.installs import REPOSITORY
 
 LAYERS = (
@@ -142,9 +143,9 @@ def run_gate(
     junit = work / "junit.xml"
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", str(SUITE), "--bench", str(folder)]
-    command += [f"--junitxml={junit}", "-p", "no:cacheprovider", *arguments]
+    command += [f"--junitxml={junit}", *AS_INSTALLED, *arguments]
     environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    environ |= {"HOME": str(work), "COLUMNS": "160", "PYTHONDONTWRITEBYTECODE": "1"}
+    environ |= {"HOME": str(work), "COLUMNS": "160"}
     environ |= bench.environ if isinstance(bench, BenchFolder) else {}
     before = time.time()
     started = time.monotonic()
