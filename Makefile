@@ -44,7 +44,7 @@ lint: $(READY) ## ruff and mypy
 	$(BIN)/mypy
 
 real: $(READY) $(ALLURE) ## the access gate against real servers, installed into .real/ (minutes)
-	$(BIN)/python -m pytest tests/real -m real --timeout 600 $(ARGS)
+	$(BIN)/python -m pytest tests/real -m real -n 2 --dist loadfile --timeout 600 $(ARGS)
 
 # Without Allure it still says what the run left, and which pages need no Node.js.
 report: $(READY) ## the newest run's Allure report as one page
