@@ -11,12 +11,9 @@ from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import block_means
 from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE
 from pytest_thermal.analysis.windows import level_window
+from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT, IDLE_UTILIZATION_PERCENT
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
-LEAST_UTILIZATION = 90.0
-"""Percent: below this a card was not loaded in full."""
-IDLE_UTILIZATION = 10.0
-"""Percent: a baseline above this was not idle."""
 PLATEAU = 0.85
 """A power this share of the way from idle to the plateau still counts as on it."""
 LEAST_ON_PLATEAU = 0.95
@@ -57,7 +54,7 @@ def prove_load(
     power: Series | None = None,
     baseline: Phase | None = None,
     throughput: Figure | None = None,
-    least_utilization: float = LEAST_UTILIZATION,
+    least_utilization: float = FULL_UTILIZATION_PERCENT,
     own: Figure | None = None,
     least_own: float = LEAST_OWN_SHARE,
 ) -> LoadProof:
@@ -116,7 +113,7 @@ def prove_load(
 
 
 def judge_idle(
-    baseline: Phase, *, utilization: Series | None, most_utilization: float = IDLE_UTILIZATION
+    baseline: Phase, *, utilization: Series | None, most_utilization: float = IDLE_UTILIZATION_PERCENT
 ) -> tuple[Answer, Figure]:
     """Whether the device was idle in the stretch that the baseline is taken from, and its mean utilisation, percent."""
     start, end = level_window(baseline)

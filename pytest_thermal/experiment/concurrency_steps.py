@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT
+
 FIRST = 8
 STEP = 4
 MOST = 256
-FULL_UTILIZATION_PERCENT = 90.0
-"""As in ``analysis.prove_load``."""
 STEADY_KELVIN = 1.0
 """Between the two halves of a step: what still moves by more has not settled, and may need more load."""
 SLOWER = 2.0

@@ -58,8 +58,6 @@ class PhaseRecord:
     end_seconds: float
     loads: tuple[str, ...] = ()
     """What made the heat in it."""
-    notes: tuple[str, ...] = ()
-    """What went wrong without ending it: loads lost, thresholds crossed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,7 +335,7 @@ class Experiment:
         )
 
     def _one_phase(self, name: str) -> PhaseRecord:
-        recorder, watcher = self._recording(), self._watched()
+        recorder = self._recording()
         seconds = self.plan.seconds[name]
         if self._phase is None or self._phase[0] != name:
             self._enter(name)
@@ -370,7 +368,6 @@ class Experiment:
             start_seconds=start_seconds,
             end_seconds=end_seconds,
             loads=tuple(work.tool for work in self._works) if name in LOADED_PHASES else (),
-            notes=watcher.notes_since(start_seconds),
         )
 
     def _wait_until_noted(self, name: str) -> None:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.phases import IDLE_UTILIZATION_PERCENT
 from pytest_thermal.model.readings import Unit
 
-MOST_UTILIZATION_PERCENT = 10.0
-"""Above this a device is not idle, as in ``analysis.judge_idle``."""
 LOOKED_AT_SECONDS = 5.0
 """Utilisation is averaged over this long: an idle machine has its moments."""
 WAITS_SECONDS = 60.0
@@ -54,7 +53,7 @@ class IdleCheck:
         means = {
             sensor.split(".", 1)[0]: sum(value for _, value in rows) / len(rows) for sensor, rows in self._seen.items()
         }
-        found = {device: mean for device, mean in means.items() if mean > MOST_UTILIZATION_PERCENT}
+        found = {device: mean for device, mean in means.items() if mean > IDLE_UTILIZATION_PERCENT}
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
     @property

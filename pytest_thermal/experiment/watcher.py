@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.25
 _HOTTEST = 3
-_MOST_NOTES = 1000
 BLIND_TICKS, BLIND_LEAST_SECONDS = 5, 10.0
 """Without a reading for so long, a critical threshold is blind."""
 _LEAST_OWN_SHARE = 0.8
@@ -65,7 +63,6 @@ class Watcher:
         self._values: dict[str, float | None] = {}
         self._baseline: dict[str, tuple[float, int]] = {}
         self._phase: tuple[str, float] | None = None
-        self._notes: deque[tuple[float, str]] = deque(maxlen=_MOST_NOTES)
         self._warnings = 0
         self._lost: list[tuple[str, str]] = []
         self._said_lost: list[Work] = []
@@ -118,11 +115,6 @@ class Watcher:
         """Why the load was taken off before its time; empty where it was not."""
         with self._guard:
             return self._critical
-
-    def notes_since(self, time_seconds: float) -> tuple[str, ...]:
-        """What came up from that unix time on."""
-        with self._guard:
-            return tuple(text for at, text in self._notes if at >= time_seconds)
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -265,7 +257,6 @@ class Watcher:
 
     def _say(self, text: str, kind: str, *, write: bool = True, **detail: str) -> None:
         with self._guard:
-            self._notes.append((self._recorder.clock.now(), text))
             self._warnings += 1
         if write:
             with contextlib.suppress(RecorderError):

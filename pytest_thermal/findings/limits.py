@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_thermal.analysis.coverage import LEAST_COVERAGE, MOST_GAP_TICKS
 from pytest_thermal.analysis.drift import FAILS_AT
-from pytest_thermal.analysis.load_proof import IDLE_UTILIZATION, LEAST_HELD, LEAST_UTILIZATION
+from pytest_thermal.analysis.load_proof import LEAST_HELD
 from pytest_thermal.analysis.loop_faults import WARMEST_IDLE
 from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE
 from pytest_thermal.analysis.rebound import LEAST_RISE, LEAST_SECONDS
@@ -15,6 +15,7 @@ from pytest_thermal.analysis.settled import ALLOWED_REMAINING
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT, IDLE_UTILIZATION_PERCENT
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
 DEFAULT = "default"
@@ -103,8 +104,8 @@ _CHANGEABLE: tuple[tuple[str, float, str], ...] = (
     ("rise_gpu_least", 30.0, "celsius"),
     ("rise_gpu_most", 40.0, "celsius"),
     ("baseline_most", WARMEST_IDLE, "celsius"),
-    ("idle_most", IDLE_UTILIZATION, "percent"),
-    ("utilization_least", LEAST_UTILIZATION, "percent"),
+    ("idle_most", IDLE_UTILIZATION_PERCENT, "percent"),
+    ("utilization_least", FULL_UTILIZATION_PERCENT, "percent"),
     ("own_share_least", LEAST_OWN_SHARE, "percent"),
     ("throttling_most", 0.0, "milliseconds"),
     ("pump_least", 0.5, "ratio"),

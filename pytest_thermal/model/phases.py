@@ -1,4 +1,7 @@
-"""The phases of a thermal run. Imports nothing, so that a plan can be made where there is no numpy."""
+"""The phases of a thermal run, and what idle and loaded mean in them.
+
+Imports nothing, so that a plan can be made where there is no numpy.
+"""
 
 from __future__ import annotations
 
@@ -10,3 +13,8 @@ PHASES: tuple[PhaseName, ...] = ("baseline", "ramp", "steady", "limit", "cooldow
 """In the order in which a run goes through them; ``limit`` is optional."""
 LOADED_PHASES: tuple[str, ...] = ("ramp", "steady", "limit")
 """Those in which the load is on."""
+
+IDLE_UTILIZATION_PERCENT = 10.0
+"""Above this a device is not idle."""
+FULL_UTILIZATION_PERCENT = 90.0
+"""Below this a device is not loaded in full."""
