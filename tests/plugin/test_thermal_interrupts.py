@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_thermal.recording import read_run
+from pytest_thermal.reporting.run_page.__main__ import main as run_page
 from tests.plugin.plugin_runs import cases
 from tests.plugin.thermal_runs import THERMAL, Started, events
 
@@ -56,6 +57,10 @@ def test_a_signal_takes_the_load_off_and_leaves_a_readable_run(
     assert started.left() == []
     assert started.facts()["state"] == "finished"
     assert started.facts()["ended_because"].startswith("interrupted")
+    page = (started.run() / "report.html").read_text()
+    assert "This run was cut short (interrupted" in page
+    assert "SIMULATED" in page
+    assert read_run(started.run()).changed == ()
     if number is signal.SIGINT:
         replayed(started)
 
@@ -72,6 +77,9 @@ def test_a_killed_pytest_leaves_no_load_and_a_readable_run(started: Started) -> 
     assert recording.end_seconds is not None
     assert steady.start_seconds < recording.end_seconds
     replayed(started)
+    assert not (started.run() / "report.html").exists()
+    assert run_page([str(started.run())]) == 0
+    assert "This run was cut short (" in (started.run() / "report.html").read_text()
 
 
 def test_a_killed_recorder_breaks_the_run_and_loses_no_reading(started: Started) -> None:
@@ -80,6 +88,7 @@ def test_a_killed_recorder_breaks_the_run_and_loses_no_reading(started: Started)
     assert "the recorder was ended by SIGKILL" in started.output
     gone(started)
     assert read_run(started.run()).state == "cut off"
+    assert "This run was cut short" in (started.run() / "report.html").read_text()
 
 
 def test_a_hanging_test_killed_by_a_timeout_leaves_no_load(tmp_path: Path) -> None:
@@ -119,7 +128,7 @@ def test_under_xdist_the_run_stays_on_one_worker_and_shows_its_progress(tmp_path
     run = Started(tmp_path, THERMAL, "--demo", *short, "-n", "2", "-k", "phase or rise", "--junitxml", "run.xml")
     try:
         run.wait()
-        assert len(list(run.runs.iterdir())) == 1
+        assert len(list(run.runs.glob("*/run.json"))) == 1
         found = cases(tmp_path / "run.xml")
         assert {found[f"test_phase[{name}]"][0] for name in ("baseline", "ramp", "steady", "cooldown")} == {"passed"}
         assert "thermal: steady for 3 s" in run.output

@@ -126,15 +126,18 @@ class LiveSession(ThermalSession):
             self._view.close()
 
     def conclude(self, *, interrupted: bool) -> None:
-        """End the run, write its summary and its page; after an interrupt there is no time to judge."""
+        """End the run, write its summary and its page; one that was interrupted gets its page, and no summary."""
         from pytest_thermal.findings import finding_as_json
         from pytest_thermal.recording import RecordingError, write_summary
 
         self.close("interrupted" if interrupted else "done")
         run = self.path
-        if run is None or interrupted:
+        if run is None:
             return
         try:
+            if interrupted:  # what it concludes is no verdict on the bench, so it is not sealed with the run
+                self._write_page(self.judgement().summary(), judged_now=True)
+                return
             more = self.third_parties()
             self.noted += more
             summary = self.judgement().summary()
@@ -144,19 +147,36 @@ class LiveSession(ThermalSession):
             self._warn(str(error))
             return
         self._write_page(summary)
+        self._write_history()
 
-    def _write_page(self, summary: Mapping[str, Any]) -> None:
+    def _write_page(self, summary: Mapping[str, Any], *, judged_now: bool = False) -> None:
         """The page is a view of what is kept already: whatever it runs into, the run stands."""
         from pytest_thermal.bench import Redactor
         from pytest_thermal.reporting.run_page import judged_subject, write_page
 
         redactor = Redactor(self._active.bench.secrets())
         try:
-            self.report = write_page(judged_subject(self.judgement().recording, summary), redact=redactor.text)
-        except Exception as error:  # noqa: BLE001 - a fault in it must not take the run's findings along
+            subject = judged_subject(self.judgement().recording, summary, judged_now=judged_now)
+            self.report = write_page(subject, redact=redactor.text)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it must not take the run's findings along
             self._warn(
                 f"the run's report.html could not be written: {type(error).__name__}: {error}\n"
                 f"try: python -m pytest_thermal.reporting.run_page {self.path} --out FILE"
+            )
+
+    def _write_history(self) -> None:
+        """All runs of the archive beside this one: a view too."""
+        from pytest_thermal.bench import Redactor
+        from pytest_thermal.reporting.history import history_file, read_archive, write_history
+
+        runs = archive(self.config)
+        try:
+            redact = Redactor(self._active.bench.secrets()).text
+            self.history = write_history(read_archive(runs), history_file(runs), redact=redact)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - see above
+            self._warn(
+                f"the bench's history.html could not be written: {type(error).__name__}: {error}\n"
+                f"try: python -m pytest_thermal.reporting.history {runs} --out FILE"
             )
 
     def _warn(self, text: str) -> None:

@@ -68,6 +68,8 @@ class ThermalSession(ABC):
         """What tests asked of this run, in their order."""
         self.report: Path | None = None
         """The page of the run, once it is written."""
+        self.history: Path | None = None
+        """The page of all runs of the archive, once it is written."""
         self.by_third_parties: list[Finding] = []
         """What criteria of somebody else's concluded at the end."""
         self.bad_by_third_parties = False
