@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,13 +25,19 @@ LONG = ("--baseline", "2", "--ramp", "2", "--duration", "60", "--cooldown", "60"
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Started]:
     """A run in the middle of steady."""
-    run = Started(tmp_path, THERMAL, "--demo", *LONG, "-k", "phase")
+    run = Started(tmp_path, THERMAL, "--demo", *LONG, "-k", "phase", "--prometheus-port", "0")
     run.wait_for("thermal: steady")
     run.until(lambda: len(run.loads()) > 3)
     rows = run.rows()
     run.until(lambda: run.rows() > rows + 4)  # it is recorded, too
     yield run
     run.close()
+
+
+def scraped(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        found: str = answer.read().decode()
+    return found
 
 
 def gone(run: Started) -> None:
@@ -66,8 +75,14 @@ def test_a_signal_takes_the_load_off_and_leaves_a_readable_run(
 
 
 def test_a_killed_pytest_leaves_no_load_and_a_readable_run(started: Started) -> None:
+    url = re.findall(r"Prometheus: (http://127\.0\.0\.1:\d+/metrics)", started.output)[0]
+    assert 'sensor="gpu0.temperature_celsius"} ' in scraped(url)
+    assert re.search(r'pytest_thermal_phase\{.*phase="steady"\} 1', scraped(url))
+    assert 'simulated="true"' in scraped(url)
     started.signal(signal.SIGKILL)
     started.wait()
+    with pytest.raises(urllib.error.URLError):
+        scraped(url)
     gone(started)
     recording = read_run(started.run())
     assert recording.state == "finished"  # by the recorder, which saw its parent go

@@ -64,7 +64,7 @@ def test_the_history_of_the_bench_is_written_with_it(ran: Ran) -> None:
     assert "demo (simulated)" in page
     assert "SIMULATED" in page
     (attached,) = (path for path in (ran.folder / "allure").glob("*.html") if "Thermal history" in path.read_text())
-    assert "href=\"" + ran.run().name not in attached.read_text()
+    assert 'href="' + ran.run().name not in attached.read_text()
 
 
 def test_nothing_of_it_is_left(ran: Ran) -> None:

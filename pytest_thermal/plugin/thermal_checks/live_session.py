@@ -13,6 +13,7 @@ import pytest
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.sources import bench_sources
+from pytest_thermal.plugin.thermal_checks.metrics import check_metrics, serve_metrics
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.thermal_checks.live_view import LiveView
     from pytest_thermal.recording import Recording, RunClock
+    from pytest_thermal.reporting.live_metrics import Endpoint
 
 WAY_IN = ("name", "connection", "tls", "http", "key", "models", "chat")
 """From outside in: the first that is not good is the one to tell of."""
@@ -36,8 +38,10 @@ class LiveSession(ThermalSession):
         # A slip in one of these ends the run now, and not after an hour.
         _accelerator_command(config)
         _check_against(config)
+        check_metrics(config)
         self._experiment: Experiment | None = None
         self._view: LiveView | None = None
+        self._metrics: Endpoint | None = None
         self._closed = False
 
     @property
@@ -114,6 +118,9 @@ class LiveSession(ThermalSession):
                 facts=_metadata(self.config),
             )
             self.config.add_cleanup(end_on_signals())
+            self._metrics = serve_metrics(
+                self.config, bench=self._active.bench, run=lambda: self.path, tell=self._view.tell
+            )
         return self._experiment
 
     def close(self, because: str = "done") -> None:
@@ -122,6 +129,8 @@ class LiveSession(ThermalSession):
             return
         self._closed = True
         self._experiment.close(because)
+        if self._metrics is not None:
+            self._metrics.close()
         if self._view is not None:
             self._view.close()
 

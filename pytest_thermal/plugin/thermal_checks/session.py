@@ -209,6 +209,10 @@ def _make(config: pytest.Config) -> ThermalSession:
         from pytest_thermal.plugin.thermal_checks.live_session import LiveSession
 
         return LiveSession(config)
+    if config.getoption("thermal_prometheus_port", None) is not None:
+        raise pytest.UsageError(
+            "--prometheus-port serves a run while it goes on, and --replay makes none\ntry: leave one of them out"
+        )
     from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError, open_recording
 
