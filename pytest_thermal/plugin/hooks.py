@@ -78,6 +78,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_thermal.plugin.xdist import XdistBridge
 
         config.pluginmanager.register(XdistBridge(config), "thermal-xdist")
+        if (
+            config.getoption("thermal_prometheus_port", None) is not None
+        ):  # no session of a run sees it before workers do
+            from pytest_thermal.plugin.thermal_checks.metrics import check_metrics
+
+            check_metrics(config)
     if config.pluginmanager.hasplugin("allure_listener"):
         from pytest_thermal.plugin.allure.bridge import AllureBridge
 

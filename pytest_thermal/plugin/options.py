@@ -43,6 +43,16 @@ def _rate(text: str) -> float:
     return number
 
 
+def _address(text: str) -> Any:
+    """Where to listen: a port of this machine's own address, or an address and a port."""
+    from pytest_thermal.reporting.live_metrics import read_address
+
+    try:
+        return read_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One option: ``--NAME`` and ``--thermal-NAME``; with ``ini`` also the ini key ``thermal_NAME``."""
@@ -195,6 +205,14 @@ OPTIONS: tuple[Option, ...] = (
         name="ocp-diag",
         metavar="FILE",
         help="Write the findings as OCP Test & Validation output, a JSON document a line (pytest-thermal[ocp]).",
+    ),
+    Option(
+        name="prometheus-port",
+        metavar="[ADDR:]PORT",
+        read=_address,
+        ini=True,
+        help="Serve readings, phase, load and requests to Prometheus while a thermal run goes on, to this machine alone"
+        " unless an address is given (pytest-thermal[prometheus]).",
     ),
     Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
 )

@@ -57,6 +57,16 @@ def test_the_phases_are_gone_through_in_their_order(ran: Ran) -> None:
         assert found(ran)[f"test_phase[{phase}]"] == ("passed", "")
 
 
+def test_the_history_of_the_bench_is_written_with_it(ran: Ran) -> None:
+    page = (ran.runs / "history.html").read_text()
+    assert f"history: {ran.runs / 'history.html'}" in "".join(ran.output.split("\n  ")), ran.output
+    assert f'href="{ran.run().name}/report.html"' in page
+    assert "demo (simulated)" in page
+    assert "SIMULATED" in page
+    (attached,) = (path for path in (ran.folder / "allure").glob("*.html") if "Thermal history" in path.read_text())
+    assert 'href="' + ran.run().name not in attached.read_text()
+
+
 def test_nothing_of_it_is_left(ran: Ran) -> None:
     assert ran.left() == []
 
@@ -193,8 +203,8 @@ def test_figures_are_metrics_and_the_page_is_the_runs(ran: Ran) -> None:
     assert rise["unit"] == "°C"
     assert 20 < rise["value"] < 45
     assert "(demo, simulated)" in rise["key"]
-    (told,) = [json.loads(path.read_text()) for path in folder.glob("*-globals.json")]
-    (page,) = told["attachments"]
+    told = [json.loads(path.read_text())["attachments"] for path in folder.glob("*-globals.json")]
+    ((page,),) = [attached for attached in told if attached[0]["name"].startswith("the run's page")]
     assert (folder / page["source"]).read_bytes() == (ran.run() / "report.html").read_bytes()
     environment = (folder / "environment.properties").read_text()
     assert f"Run={ran.run().name} (finished)" in environment

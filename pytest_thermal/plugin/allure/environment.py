@@ -35,7 +35,7 @@ def write_environment(config: pytest.Config, folder: Path) -> None:
         said = [_BEFORE_ITS_NAME.sub("", line.removeprefix("thermal: ")) for line in (*ending.head, *ending.lines)]
         # Where it lies on the disk of its machine is no matter for a page that is mailed; its name stands in "Run".
         lines["Thermal run"] = "; ".join(
-            [line for line in said if not line.startswith(("run: ", "report: "))][:MOST_LINES]
+            [line for line in said if not line.startswith(("run: ", "report: ", "history: "))][:MOST_LINES]
         )
         lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
         # What a bench in use says of itself is more than its bare name; all else is better known to the run.

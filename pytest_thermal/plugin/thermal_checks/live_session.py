@@ -13,6 +13,7 @@ import pytest
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.sources import bench_sources
+from pytest_thermal.plugin.thermal_checks.metrics import check_metrics, serve_metrics
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.thermal_checks.live_view import LiveView
     from pytest_thermal.recording import Recording, RunClock
+    from pytest_thermal.reporting.live_metrics import Endpoint
 
 WAY_IN = ("name", "connection", "tls", "http", "key", "models", "chat")
 """From outside in: the first that is not good is the one to tell of."""
@@ -36,8 +38,10 @@ class LiveSession(ThermalSession):
         # A slip in one of these ends the run now, and not after an hour.
         _accelerator_command(config)
         _check_against(config)
+        check_metrics(config)
         self._experiment: Experiment | None = None
         self._view: LiveView | None = None
+        self._metrics: Endpoint | None = None
         self._closed = False
 
     @property
@@ -114,6 +118,9 @@ class LiveSession(ThermalSession):
                 facts=_metadata(self.config),
             )
             self.config.add_cleanup(end_on_signals())
+            self._metrics = serve_metrics(
+                self.config, bench=self._active.bench, run=lambda: self.path, tell=self._view.tell
+            )
         return self._experiment
 
     def close(self, because: str = "done") -> None:
@@ -122,19 +129,24 @@ class LiveSession(ThermalSession):
             return
         self._closed = True
         self._experiment.close(because)
+        if self._metrics is not None:
+            self._metrics.close()
         if self._view is not None:
             self._view.close()
 
     def conclude(self, *, interrupted: bool) -> None:
-        """End the run, write its summary and its page; after an interrupt there is no time to judge."""
+        """End the run, write its summary and its page; one that was interrupted gets its page, and no summary."""
         from pytest_thermal.findings import finding_as_json
         from pytest_thermal.recording import RecordingError, write_summary
 
         self.close("interrupted" if interrupted else "done")
         run = self.path
-        if run is None or interrupted:
+        if run is None:
             return
         try:
+            if interrupted:  # what it concludes is no verdict on the bench, so it is not sealed with the run
+                self._write_page(self.judgement().summary(), judged_now=True)
+                return
             more = self.third_parties()
             self.noted += more
             summary = self.judgement().summary()
@@ -144,19 +156,36 @@ class LiveSession(ThermalSession):
             self._warn(str(error))
             return
         self._write_page(summary)
+        self._write_history()
 
-    def _write_page(self, summary: Mapping[str, Any]) -> None:
+    def _write_page(self, summary: Mapping[str, Any], *, judged_now: bool = False) -> None:
         """The page is a view of what is kept already: whatever it runs into, the run stands."""
         from pytest_thermal.bench import Redactor
         from pytest_thermal.reporting.run_page import judged_subject, write_page
 
         redactor = Redactor(self._active.bench.secrets())
         try:
-            self.report = write_page(judged_subject(self.judgement().recording, summary), redact=redactor.text)
-        except Exception as error:  # noqa: BLE001 - a fault in it must not take the run's findings along
+            subject = judged_subject(self.judgement().recording, summary, judged_now=judged_now)
+            self.report = write_page(subject, redact=redactor.text)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it must not take the run's findings along
             self._warn(
                 f"the run's report.html could not be written: {type(error).__name__}: {error}\n"
                 f"try: python -m pytest_thermal.reporting.run_page {self.path} --out FILE"
+            )
+
+    def _write_history(self) -> None:
+        """All runs of the archive beside this one: a view too."""
+        from pytest_thermal.bench import Redactor
+        from pytest_thermal.reporting.history import history_file, read_archive, write_history
+
+        runs = archive(self.config)
+        try:
+            redact = Redactor(self._active.bench.secrets()).text
+            self.history = write_history(read_archive(runs), history_file(runs), redact=redact)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - see above
+            self._warn(
+                f"the bench's history.html could not be written: {type(error).__name__}: {error}\n"
+                f"try: python -m pytest_thermal.reporting.history {runs} --out FILE"
             )
 
     def _warn(self, text: str) -> None:

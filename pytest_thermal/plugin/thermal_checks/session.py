@@ -68,6 +68,8 @@ class ThermalSession(ABC):
         """What tests asked of this run, in their order."""
         self.report: Path | None = None
         """The page of the run, once it is written."""
+        self.history: Path | None = None
+        """The page of all runs of the archive, once it is written."""
         self.by_third_parties: list[Finding] = []
         """What criteria of somebody else's concluded at the end."""
         self.bad_by_third_parties = False
@@ -207,6 +209,10 @@ def _make(config: pytest.Config) -> ThermalSession:
         from pytest_thermal.plugin.thermal_checks.live_session import LiveSession
 
         return LiveSession(config)
+    if config.getoption("thermal_prometheus_port", None) is not None:
+        raise pytest.UsageError(
+            "--prometheus-port serves a run while it goes on, and --replay makes none\ntry: leave one of them out"
+        )
     from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError, open_recording
 

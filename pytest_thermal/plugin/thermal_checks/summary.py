@@ -60,6 +60,8 @@ def lines_of(session: ThermalSession) -> list[str]:
     lines = [f"run: {recording.path} ({recording.state})"]
     if session.report is not None:
         lines.append(f"report: {session.report}")
+    if session.history is not None:
+        lines.append(f"history: {session.history}")
     tools = dict.fromkeys(str(work.get("tool", "")) for work in recording.facts.get("works", []))
     if tools:
         lines.append(f"load: {', '.join(tools)}")

@@ -31,7 +31,8 @@ ENGLISH: Mapping[str, str] = {
     ),
     "measured": "measured",
     "changed_says": "Files of this run were changed after its end. What follows may not be what was recorded:",
-    "cut_off_says": "This run was cut off: it is shown as far as it was recorded.",
+    "cut_short_says": "This run was cut short: it is shown as far as it was recorded.",
+    "cut_short_because": "This run was cut short ({why}): it is shown as far as it was recorded.",
     "judged_now": (
         "The run holds no summary of its own: it was judged when this page was made, by the limits of its bench."
     ),

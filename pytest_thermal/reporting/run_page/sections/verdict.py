@@ -13,6 +13,8 @@ from pytest_thermal.reporting.run_page.words import Words
 
 MARKS = {"failed": "✗", "inconclusive": "?", "blocked": "–", "passed": "✓", "skipped": "–"}
 """Outcomes are told by sign and word, and only then by colour."""
+ENDED_BY_PLAN = "done"
+"""What ``run.json`` says of a run whose session ended by itself; with more where it did not go through all phases."""
 _MOST_CHANGED = 8
 _MOST_SEEN = 8
 
@@ -96,8 +98,10 @@ def _reservations(subject: Subject) -> Iterator[Markup]:
         more = len(recording.changed) - len(shown)
         items = [tag("li", text) for text in shown] + ([tag("li", words("and_more", count=more))] if more else [])
         yield tag("div", words("changed_says"), tag("ul", *items), class_="banner bad")
-    if recording.state == "cut off":
-        yield tag("p", words("cut_off_says"), class_="banner")
+    why = str(recording.facts.get("ended_because") or "").removeprefix(ENDED_BY_PLAN).lstrip("; ")
+    if recording.state == "cut off" or why:
+        said = words("cut_short_because", why=why) if why else words("cut_short_says")
+        yield tag("p", said, class_="banner")
     if subject.judged_now and recording.facts:
         yield tag("p", words("judged_now"), class_="banner")
 
