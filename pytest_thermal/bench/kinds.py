@@ -292,7 +292,7 @@ class Sensors(_Base):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerAddress(Address):
+class ServerAddress(_Base):
     """The address of a server other than a gateway: no version belongs to it."""
 
     def read(self, value: object, *, expanded: bool) -> tuple[str, str | None]:

@@ -62,7 +62,13 @@ MEANINGS: list[tuple[str, str, str, str, object]] = [
     ("config.toml", "monitor.ipmi_host", '"10.0.0.20:6623"', "monitor.ipmi_host", "10.0.0.20:6623"),
     ("config.toml", "monitor.ipmi_user", '"operator"', "monitor.ipmi_user", "operator"),
     ("config.toml", "monitor.ipmi_cipher_suite", "3", "monitor.ipmi_cipher_suite", 3),
-    ("config.toml", "monitor.prometheus_url", '"http://10.0.0.5:9090/"', "monitor.prometheus_url", "http://10.0.0.5:9090"),
+    (
+        "config.toml",
+        "monitor.prometheus_url",
+        '"http://10.0.0.5:9090/"',
+        "monitor.prometheus_url",
+        "http://10.0.0.5:9090",
+    ),
     ("config.toml", "monitor.prometheus_user", '"operator"', "monitor.prometheus_user", "operator"),
     (
         "config.toml",
