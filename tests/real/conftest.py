@@ -26,6 +26,7 @@ from tests.real.parts.litellm_proxy import (  # noqa: E402
     plain_litellm_proxy,
 )
 from tests.real.parts.llama import Llama, llama_server  # noqa: E402
+from tests.real.parts.mocked_sys import MockedRun, recorded_sys  # noqa: E402
 from tests.real.parts.mocks import Aimock, Llmock, aimock_server, llmock_server  # noqa: E402
 from tests.real.parts.netns import NetworkNamespace, network_namespace  # noqa: E402
 from tests.real.parts.nginx import Nginx, nginx_front  # noqa: E402
@@ -74,6 +75,13 @@ def prometheus(parts_folder: Path) -> Iterator[Prometheus]:
         or_skip(simulated_bmc(parts_folder, name="bmc-of-prometheus", without=[BROKEN_NAME])) as bmc,
         or_skip(prometheus_chain(parts_folder, bmc)) as running,
     ):
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mocked_sys(parts_folder: Path) -> Iterator[MockedRun]:
+    """A recording of a mocked /sys that goes on."""
+    with or_skip(recorded_sys(parts_folder)) as running:
         yield running
 
 
