@@ -21,9 +21,11 @@ from pytest_thermal.bench.kinds import (
     Key,
     KeyVariable,
     Kind,
+    Labels,
     Number,
     Scalar,
     Sensors,
+    ServerAddress,
     Text,
     Whole,
 )
@@ -92,10 +94,13 @@ TABLE: Final[tuple[RawKey, ...]] = (
     ),
     *_keys(
         CONFIG, "workstation", "monitor",
-        ("sensors", "monitor.sensors", Sensors(sources=("ipmi",)), '{pump0 = "ipmi:FAN 7"}'),
+        ("sensors", "monitor.sensors", Sensors(sources=("ipmi", "prometheus")), '{pump0 = "ipmi:FAN 7"}'),
         ("ipmi_host", "monitor.ipmi_host", Text(), '"10.0.0.20"'),
         ("ipmi_user", "monitor.ipmi_user", Text(), '"operator"'),
         ("ipmi_cipher_suite", "monitor.ipmi_cipher_suite", Whole(least=0), "17"),
+        ("prometheus_url", "monitor.prometheus_url", ServerAddress(), '"http://127.0.0.1:9090"'),
+        ("prometheus_user", "monitor.prometheus_user", Text(), '"operator"'),
+        ("prometheus_labels", "monitor.prometheus_labels", Labels(), '{instance = "node7"}'),
     ),
     *_keys(
         CONFIG, "workstation", "stress",

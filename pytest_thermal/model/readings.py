@@ -50,6 +50,8 @@ class Missing(str, Enum):
     """A number arrived that cannot be true; the detail has it."""
     STUCK = "stuck"
     """A number arrived that has stood still for too long to be a measurement."""
+    STALE = "stale"
+    """A number arrived that was measured too long ago to be one of now."""
     NOT_UNDERSTOOD = "not understood"
     """An answer arrived that does not have the expected form."""
 
