@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+LANGUAGES = ("en", "zh")
+
 
 def _count(text: str) -> int:
     """A whole number of at least 1."""
@@ -41,6 +43,13 @@ def _rate(text: str) -> float:
     if not 0 < number < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is no rate of requests per second above 0")
     return number
+
+
+def _language(text: str) -> str:
+    """`zh` or `en`."""
+    if text not in LANGUAGES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no language: {' or '.join(LANGUAGES)}")
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +204,13 @@ OPTIONS: tuple[Option, ...] = (
         name="ocp-diag",
         metavar="FILE",
         help="Write the findings as OCP Test & Validation output, a JSON document a line (pytest-thermal[ocp]).",
+    ),
+    Option(
+        name="lang",
+        metavar="zh|en",
+        read=_language,
+        help="Language of what people read: terminal, report pages, Allure titles; what programs read stays English"
+        " (default: zh where LC_ALL, LC_MESSAGES or LANG says so, else en).",
     ),
     Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
 )
