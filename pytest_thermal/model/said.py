@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, SupportsIndex
 
@@ -109,6 +110,12 @@ def say(template: str, /, **values: object) -> str:
 def joined(separator: str, parts: Iterable[str]) -> str:
     """``separator.join(parts)``, whose parts and separator are told in another language too."""
     return Joined(separator, parts)
+
+
+def shorten(text: str, most: int) -> str:
+    """The text with no more than ``most`` characters, cut at a word; in another language it is told in full."""
+    cut = textwrap.shorten(text, most, placeholder=" …")
+    return text.shortened(cut) if isinstance(text, Said) and cut != text else text if isinstance(text, Said) else cut
 
 
 def first_part(text: str, separator: str = "; ") -> str:
