@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.plan import BURST_TOKENS, letter_prompt
 from pytest_thermal.access.reading import choices_in, said_in, usage_in
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange
 
 SAME_BY_CHANCE = 3
@@ -82,11 +83,11 @@ class Burst:
         """``13 × 429 Too Many Requests, 3 × 200 OK``: outcomes by number, the refused first."""
         refused = set(map(id, self.refused))
         counts = Counter(
-            (id(shot) not in refused, shot.answer.status_line + (" (HTML page)" if shot.answer.is_html else ""))
+            (id(shot) not in refused, shot.answer.status_line + (say(" (HTML page)") if shot.answer.is_html else ""))
             for shot in self.shots
         )
         ordered = sorted(counts.items(), key=lambda entry: (entry[0][0], -entry[1]))
-        return ", ".join(f"{number} × {what}" for (_, what), number in ordered)
+        return joined(", ", (say("{number} × {what}", number=number, what=what) for (_, what), number in ordered))
 
 
 def fire(gateway: Gateway, *, requests: int, workers: int) -> Burst:
@@ -140,7 +141,9 @@ def _echo_swapped(shots: Sequence[Shot]) -> str | None:
     for shot in shots:
         owner = ours.get(shot.echoed_id or "")
         if owner is not None and owner is not shot:
-            return f"request {shot.index} got the x-request-id of request {owner.index}"
+            return say(
+                "request {index} got the x-request-id of request {index_2}", index=shot.index, index_2=owner.index
+            )
     return None
 
 
@@ -157,7 +160,7 @@ def _one_answer_for_all(shots: Sequence[Shot]) -> str | None:
         counts = {shot.prompt_tokens for shot in group}
         enough = SAME_BY_CHANCE if counts == {None} else 2
         if len(counts) == 1 and len(group) >= enough:
-            return f"{len(group)} answers are one and the same, down to the id {name[:60]}"
+            return say("{count} answers are one and the same, down to the id {name}", count=len(group), name=name[:60])
     return None
 
 
@@ -175,9 +178,12 @@ def _letters_swapped(shots: Sequence[Shot]) -> str | None:
     for shot in obedient:
         owner = letters[shot.said]
         if owner is not shot and owner.said != owner.letter and owner.said in letters:
-            return (
-                f"request {shot.index} asked for {shot.letter} and got {shot.said},"
-                f" which request {owner.index} asked for"
+            return say(
+                "request {index} asked for {letter} and got {said}, which request {index_2} asked for",
+                index=shot.index,
+                letter=shot.letter,
+                said=shot.said,
+                index_2=owner.index,
             )
     return None
 
@@ -191,7 +197,13 @@ def _counts_swapped(shots: Sequence[Shot]) -> str | None:
         return None
     for (sooner, many), (later, few) in itertools.pairwise(counted):
         if few < many:
-            return f"request {later} has the longer prompt but {few} prompt tokens, request {sooner} has {many}"
+            return say(
+                "request {later} has the longer prompt but {few} prompt tokens, request {sooner} has {many}",
+                later=later,
+                few=few,
+                sooner=sooner,
+                many=many,
+            )
     return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pytest_thermal.access.reading import transcript
 from pytest_thermal.access.verdict import Verdict, failed
 from pytest_thermal.bench import Domain, describe_key
+from pytest_thermal.model.said import say
 from pytest_thermal.transport import Exchange, Route
 
 
@@ -28,8 +29,12 @@ class Setting:
     def key_text(self) -> str:
         """The key as it may be shown: where it came from, its head and length."""
         if self.domain.key is None:
-            return "no key"
-        return f"the key in {self.domain.key_origin} ({describe_key(self.domain.key)})"
+            return say("no key")
+        return say(
+            "the key in {key_origin} ({describe_key})",
+            key_origin=self.domain.key_origin,
+            describe_key=describe_key(self.domain.key),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

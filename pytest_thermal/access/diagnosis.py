@@ -18,6 +18,7 @@ from pytest_thermal.access import words
 from pytest_thermal.access.case import Diagnosis, Setting
 from pytest_thermal.access.faults import from_fault
 from pytest_thermal.access.reading import describe, error_text, error_words, quote
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange, retry_after_seconds
 
 __all__ = ["Diagnosis", "Setting", "diagnose"]
@@ -36,7 +37,12 @@ def diagnose(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     found = next(filter(None, (rule(judged, setting) for rule in _RULES)), None) or _unknown(judged, setting)
     if judged is exchange:
         return found
-    return replace(found, seen=f"{describe(exchange)}, but an error is in it: {quote(error_text(exchange))}")
+    return replace(
+        found,
+        seen=say(
+            "{describe}, but an error is in it: {text}", describe=describe(exchange), text=quote(error_text(exchange))
+        ),
+    )
 
 
 def _told_status(data: Any) -> int | None:
@@ -70,8 +76,10 @@ def _proxy_login(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     return Diagnosis(
         layer="http",
         seen=describe(exchange),
-        likely=f"the proxy {proxy.shown if proxy else 'on the way'} wants a login of its own",
-        advice=f"add {setting.route.host} to $no_proxy, or put user and password into the proxy's address",
+        likely=say("the proxy {proxy} wants a login of its own", proxy=proxy.shown if proxy else say("on the way")),
+        advice=say(
+            "add {host} to $no_proxy, or put user and password into the proxy's address", host=setting.route.host
+        ),
     )
 
 
@@ -82,8 +90,8 @@ def _plain_to_tls(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     return Diagnosis(
         layer="http",
         seen=describe(exchange),
-        likely="the port speaks HTTPS, and the address says http",
-        advice=f"https:// instead of http:// in base_url {setting.domain.base_url}",
+        likely=say("the port speaks HTTPS, and the address says http"),
+        advice=say("https:// instead of http:// in base_url {base_url}", base_url=setting.domain.base_url),
     )
 
 
@@ -92,16 +100,20 @@ def _redirect(exchange: Exchange, _setting: Setting) -> Diagnosis | None:
         return None
     location = exchange.headers.get("location", "")
     # Without its query, which may hold a session or a ticket.
-    target = urljoin(exchange.url, location).split("?", 1)[0] if location else "an address it does not name"
+    target = urljoin(exchange.url, location).split("?", 1)[0] if location else say("an address it does not name")
     login = re.search(r"login|sso|auth|portal|signin|cas\b", location, re.IGNORECASE)
     right = re.sub(r"/(models|chat/completions)/?$", "", target)
     return Diagnosis(
         layer="http",
-        seen=f"{exchange.status_line} from {exchange.line} to {target}",
-        likely="a login page stands before the gateway"
+        seen=say(
+            "{status_line} from {line} to {target}", status_line=exchange.status_line, line=exchange.line, target=target
+        ),
+        likely=say("a login page stands before the gateway")
         if login
-        else "the gateway lives at another address (https instead of http, another host or path)",
-        advice="use the address for programs, not the one for browsers" if login else f"set base_url to {right}",
+        else say("the gateway lives at another address (https instead of http, another host or path)"),
+        advice=say("use the address for programs, not the one for browsers")
+        if login
+        else say("set base_url to {right}", right=right),
     )
 
 
@@ -111,9 +123,14 @@ def _front(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.ok and not exchange.body:
         return Diagnosis(
             layer="http" if setting.endpoint == "models" else setting.endpoint,
-            seen=f"{exchange.status_line} from {exchange.line} with an empty body",
-            likely="another service listens there, or a proxy swallowed the answer",
-            advice=f"curl -v {setting.domain.base_url}/models and compare with the gateway's documentation",
+            seen=say(
+                "{status_line} from {line} with an empty body", status_line=exchange.status_line, line=exchange.line
+            ),
+            likely=say("another service listens there, or a proxy swallowed the answer"),
+            advice=say(
+                "curl -v {base_url}/models and compare with the gateway's documentation",
+                base_url=setting.domain.base_url,
+            ),
         )
     challenge = exchange.headers.get("www-authenticate", "").lower()
     own_login = status == 401 and re.search(r"\b(basic|negotiate|ntlm|digest)\b", challenge)
@@ -125,21 +142,25 @@ def _front(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if not (page or own_login or firewall or squid):
         return None
     proxy = setting.route.proxy
-    who = f"the proxy {proxy.shown}" if proxy else "a proxy, portal, firewall or web server in front"
+    who = (
+        say("the proxy {proxy}", proxy=proxy.shown)
+        if proxy
+        else say("a proxy, portal, firewall or web server in front")
+    )
     if own_login:
-        likely = f"{who} wants its own user and password"
+        likely = say("{who} wants its own user and password", who=who)
     elif squid and status >= 500:
-        likely = f"{who} cannot reach the gateway ({squid.split(' ')[0]})"
+        likely = say("{who} cannot reach the gateway ({split})", who=who, split=squid.split(" ")[0])
     elif status == 403:
-        likely = f"{who} answers instead of the gateway: its deny rule or address list refuses this bench"
+        likely = say("{who} answers instead of the gateway: its deny rule or address list refuses this bench", who=who)
     else:
-        likely = f"{who} answers instead of the gateway"
+        likely = say("{who} answers instead of the gateway", who=who)
     return Diagnosis(
         layer="http" if setting.endpoint == "models" or not exchange.ok else setting.endpoint,
         seen=describe(exchange),
         likely=likely,
-        advice=(f"add {setting.route.host} to $no_proxy; " if proxy else "")
-        + "ask for the address that leads past it, or for this bench to be let through",
+        advice=(say("add {host} to $no_proxy; ", host=setting.route.host) if proxy else "")
+        + say("ask for the address that leads past it, or for this bench to be let through"),
     )
 
 
@@ -155,8 +176,8 @@ def _money(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     return Diagnosis(
         layer="quota",
         seen=describe(exchange),
-        likely=f"the account behind {setting.key_text} has no credit or quota left",
-        advice="top the account up or raise the key's quota in the gateway's console; waiting does not help",
+        likely=say("the account behind {key_text} has no credit or quota left", key_text=setting.key_text),
+        advice=say("top the account up or raise the key's quota in the gateway's console; waiting does not help"),
     )
 
 
@@ -176,9 +197,13 @@ def _upstream_key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     return Diagnosis(
         layer=setting.endpoint,
         seen=describe(exchange),
-        likely="not this bench's key: the key that the gateway itself uses towards the engine"
-        f"{f' of {setting.model!r}' if setting.model else ''} is refused",
-        advice="in the gateway's configuration renew the upstream key of this route, or use the other route meanwhile",
+        likely=say(
+            "not this bench's key: the key that the gateway itself uses towards the engine{and_model} is refused",
+            and_model=say(" of {model!r}", model=setting.model) if setting.model else "",
+        ),
+        advice=say(
+            "in the gateway's configuration renew the upstream key of this route, or use the other route meanwhile"
+        ),
     )
 
 
@@ -190,9 +215,12 @@ def _model_unknown(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     return Diagnosis(
         layer=setting.endpoint,
         seen=describe(exchange),
-        likely=f"{setting.model!r} is listed, but no engine behind the gateway serves it (unloaded, renamed, or no"
-        " channel for this key's group)",
-        advice="load the model or correct model_route; ask one engine directly for its /v1/models",
+        likely=say(
+            "{model!r} is listed, but no engine behind the gateway serves it (unloaded, renamed, or "
+            "no channel for this key's group)",
+            model=setting.model,
+        ),
+        advice=say("load the model or correct model_route; ask one engine directly for its /v1/models"),
     )
 
 
@@ -205,38 +233,54 @@ def _key(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status != 401 and not by_words and not broken_by_no_key:
         return None
     others = [name for name in setting.key_variables if f"${name}" != setting.domain.key_origin]
-    hint = f"; also set here: {', '.join('$' + name for name in others[:4])}" if others else ""
+    hint = say("; also set here: {names}", names=joined(", ", ("$" + name for name in others[:4]))) if others else ""
     if setting.domain.key is None:
         return Diagnosis(
             layer="key",
-            seen=f"{describe(exchange)}, asked without a key",
-            likely="the bench file names no key, and this gateway wants one",
-            advice='set "api_key": "${NAME}" in settings.json or api_key_env in config.toml, and export NAME' + hint,
+            seen=say("{describe}, asked without a key", describe=describe(exchange)),
+            likely=say("the bench file names no key, and this gateway wants one"),
+            advice=say('set "api_key": "${NAME}" in settings.json or api_key_env in config.toml, and export NAME')
+            + hint,
         )
     oddity = _key_oddity(setting.domain.key)
     if oddity:
-        likely = f"{setting.key_text} {oddity}"
+        likely = say("{key_text} {oddity}", key_text=setting.key_text, oddity=oddity)
     elif words.EXPIRED.search(said):
-        likely = f"{setting.key_text} has expired"
+        likely = say("{key_text} has expired", key_text=setting.key_text)
     elif words.NO_DATABASE.search(said):
-        likely = f"{setting.key_text} is not the gateway's master key, and the gateway has no database of other keys"
+        likely = say(
+            "{key_text} is not the gateway's master key, and the gateway has no database of other keys",
+            key_text=setting.key_text,
+        )
     elif words.NOT_RECEIVED.search(said) and not words.WRONG.search(error_text(exchange).lower()):
         return Diagnosis(
             layer="key",
-            seen=f"{describe(exchange)}, although {setting.key_text} was sent as Authorization: Bearer",
-            likely="the gateway looks for the key in another header (x-api-key, api-key, apikey), or a proxy on the way"
-            " takes the header out",
-            advice="switch the gateway to OpenAI's form (Authorization: Bearer …); its log says what it received",
+            seen=say(
+                "{describe}, although {key_text} was sent as Authorization: Bearer",
+                describe=describe(exchange),
+                key_text=setting.key_text,
+            ),
+            likely=say(
+                "the gateway looks for the key in another header (x-api-key, api-key, apikey), or a "
+                "proxy on the way takes the header out"
+            ),
+            advice=say("switch the gateway to OpenAI's form (Authorization: Bearer …); its log says what it received"),
         )
     else:
-        likely = f"{setting.key_text} is wrong, disabled, or belongs to another gateway or project"
+        likely = say(
+            "{key_text} is wrong, disabled, or belongs to another gateway or project", key_text=setting.key_text
+        )
     if exchange.is_html:
-        likely += "; or a web server in front of the gateway wants a login of its own"
+        likely += say("; or a web server in front of the gateway wants a login of its own")
     return Diagnosis(
         layer="key",
         seen=describe(exchange),
         likely=likely,
-        advice=f"compare head and length with the gateway's console and set {setting.domain.key_origin} anew" + hint,
+        advice=say(
+            "compare head and length with the gateway's console and set {key_origin} anew",
+            key_origin=setting.domain.key_origin,
+        )
+        + hint,
     )
 
 
@@ -247,44 +291,49 @@ def _scope(exchange: Exchange, setting: Setting) -> Diagnosis | None:
         return Diagnosis(
             layer="key",
             seen=describe(exchange),
-            likely=f"{setting.key_text} is good, but not from this machine's address or region",
-            advice="add this bench's address to the key's allow list in the gateway's console",
+            likely=say("{key_text} is good, but not from this machine's address or region", key_text=setting.key_text),
+            advice=say("add this bench's address to the key's allow list in the gateway's console"),
         )
     return _lacks_right(exchange, setting)
 
 
 def _lacks_right(exchange: Exchange, setting: Setting) -> Diagnosis:
-    on_model = f" for model {setting.model!r}" if setting.model else ""
+    on_model = say(" for model {model!r}", model=setting.model) if setting.model else ""
     return Diagnosis(
         layer="key",
         seen=describe(exchange),
-        likely=f"{setting.key_text} is known, but lacks the right{on_model} to {exchange.line}",
-        advice="give the key's project access to this model and endpoint in the gateway's console",
+        likely=say(
+            "{key_text} is known, but lacks the right{on_model} to {line}",
+            key_text=setting.key_text,
+            on_model=on_model,
+            line=exchange.line,
+        ),
+        advice=say("give the key's project access to this model and endpoint in the gateway's console"),
     )
 
 
 def _not_here(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     if exchange.status not in (404, 405, 410, 501):
         return None
-    compare = f"compare base_url {setting.domain.base_url} with the gateway's documentation"
+    compare = say("compare base_url {base_url} with the gateway's documentation", base_url=setting.domain.base_url)
     if words.NO_ROUTE.search(error_words(exchange)):
         return Diagnosis(
             layer="models" if setting.endpoint == "models" else setting.endpoint,
             seen=describe(exchange),
-            likely="the ingress or gateway in front knows no route for this host name and path",
-            advice=f"{compare}, and with the routes of the ingress",
+            likely=say("the ingress or gateway in front knows no route for this host name and path"),
+            advice=say("{compare}, and with the routes of the ingress", compare=compare),
         )
     if setting.endpoint == "models":
         return Diagnosis(
             layer="models",
             seen=describe(exchange),
-            likely="the address has one level of path too many or too few, or this gateway offers no model list",
+            likely=say("the address has one level of path too many or too few, or this gateway offers no model list"),
             advice=compare,
         )
     return Diagnosis(
         layer=setting.endpoint,
         seen=describe(exchange),
-        likely="this gateway has no chat completions at this path although it lists models",
+        likely=say("this gateway has no chat completions at this path although it lists models"),
         advice=compare,
     )
 
@@ -295,16 +344,24 @@ def _not_ready(exchange: Exchange, setting: Setting) -> Diagnosis | None:
         return None
     said = error_words(exchange)
     if words.LOADING.search(said) and not re.search(r"error|fail", error_text(exchange).lower()):
-        likely, advice = "the engine is still loading its model", "wait until it is loaded, then run again"
+        likely, advice = say("the engine is still loading its model"), say("wait until it is loaded, then run again")
     elif "cooldown" in said and not re.search(r"cooldown_list=\[\]", said):
-        likely = "the gateway took every engine of this model out for a while, after they had failed"
-        advice = "the gateway's log of the minutes before: what did the engines answer?"
+        likely = say("the gateway took every engine of this model out for a while, after they had failed")
+        advice = say("the gateway's log of the minutes before: what did the engines answer?")
     elif words.OVERLOAD.search(said):
-        likely, advice = "the gateway sheds load: too many requests at once", "who else loads it? try again when idle"
+        likely, advice = (
+            say("the gateway sheds load: too many requests at once"),
+            say("who else loads it? try again when idle"),
+        )
     else:
         return None
     layer = "http" if setting.endpoint == "models" else setting.endpoint
-    return Diagnosis(layer=layer, seen=f"{describe(exchange)}, {words.waiting(exchange)}", likely=likely, advice=advice)
+    return Diagnosis(
+        layer=layer,
+        seen=say("{describe}, {waiting}", describe=describe(exchange), waiting=words.waiting(exchange)),
+        likely=likely,
+        advice=advice,
+    )
 
 
 def _rate(exchange: Exchange, setting: Setting) -> Diagnosis | None:
@@ -313,11 +370,16 @@ def _rate(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     kind = words.limit_kind(exchange)
     return Diagnosis(
         layer="quota",
-        seen=f"{describe(exchange)}, {words.waiting(exchange)}",
-        likely=f"{setting.key_text} is at its limit of requests at the same time: someone else is using it"
+        seen=say("{describe}, {waiting}", describe=describe(exchange), waiting=words.waiting(exchange)),
+        likely=say(
+            "{key_text} is at its limit of requests at the same time: someone else is using it",
+            key_text=setting.key_text,
+        )
         if kind == "parallel"
-        else f"{setting.key_text} has used up its requests or tokens for this minute",
-        advice="wait for the window to pass and run again alone; who else uses this key? raise its limit if it is low",
+        else say("{key_text} has used up its requests or tokens for this minute", key_text=setting.key_text),
+        advice=say(
+            "wait for the window to pass and run again alone; who else uses this key? raise its limit if it is low"
+        ),
     )
 
 
@@ -331,28 +393,30 @@ def _gateway_down(exchange: Exchange, setting: Setting) -> Diagnosis | None:
     proxy = setting.route.proxy if not setting.route.uses_tls else None
     if words.CRASHED.search(said):
         likely, advice = (
-            "the inference engine crashed; the gateway in front still lists its models",
-            "the engine's log, above the first stack trace; restart the engine",
+            say("the inference engine crashed; the gateway in front still lists its models"),
+            say("the engine's log, above the first stack trace; restart the engine"),
         )
     elif status in (408, 504, 524) or "timed out" in said or "timeout" in said:
         likely, advice = (
-            "the gateway gave up waiting for the engine behind it",
-            "the engine's log and queue; its timeout in the gateway's configuration",
+            say("the gateway gave up waiting for the engine behind it"),
+            say("the engine's log and queue; its timeout in the gateway's configuration"),
         )
     elif status == 503 and retry_after_seconds(exchange.headers) is not None:
-        likely = f"the gateway is in maintenance or overloaded, {words.waiting(exchange)}"
-        advice = "wait that long, then run again"
+        likely = say("the gateway is in maintenance or overloaded, {waiting}", waiting=words.waiting(exchange))
+        advice = say("wait that long, then run again")
     elif status in (502, 503) or 520 <= status <= 530:
-        likely = "the web server in front is up, the " + ("engine" if engine else "gateway") + " behind it is not"
-        likely += f"; or the proxy {proxy.shown} cannot reach it" if proxy else ""
-        advice = "is its process running, and on the port that the front expects? see the front's error log"
+        likely = (
+            say("the web server in front is up, the ") + ("engine" if engine else "gateway") + say(" behind it is not")
+        )
+        likely += say("; or the proxy {proxy} cannot reach it", proxy=proxy.shown) if proxy else ""
+        advice = say("is its process running, and on the port that the front expects? see the front's error log")
     else:
         likely = (
-            "the gateway cannot reach its engine, or failed on this request"
+            say("the gateway cannot reach its engine, or failed on this request")
             if engine
-            else "the gateway itself fails on a request as simple as this"
+            else say("the gateway itself fails on a request as simple as this")
         )
-        advice = "the gateway's log at this minute"
+        advice = say("the gateway's log at this minute")
     return Diagnosis(
         layer=setting.endpoint if engine else "http", seen=describe(exchange), likely=likely, advice=advice
     )
@@ -362,10 +426,10 @@ def _unknown(exchange: Exchange, setting: Setting) -> Diagnosis:
     return Diagnosis(
         layer=setting.endpoint,
         seen=describe(exchange),
-        likely="the gateway refuses a request in OpenAI's form"
+        likely=say("the gateway refuses a request in OpenAI's form")
         if setting.endpoint != "models"
-        else "what answers is no OpenAI-compatible gateway",
-        advice="the gateway's own words above; compare with its documentation",
+        else say("what answers is no OpenAI-compatible gateway"),
+        advice=say("the gateway's own words above; compare with its documentation"),
     )
 
 
@@ -391,15 +455,15 @@ def _key_oddity(key: SecretStr) -> str | None:
     """What is visibly odd about the key itself, without quoting it."""
     text = key.get_secret_value()
     if text != text.strip():
-        return "has white space or a line break around it"
+        return say("has white space or a line break around it")
     if text[:1] in "\"'“‘`" or text[-1:] in "\"'”’`":
-        return "stands in quotes, and the quotes are sent too"
+        return say("stands in quotes, and the quotes are sent too")
     if text.lower().startswith("bearer "):
-        return "begins with “Bearer ”, which is added anyway"
+        return say("begins with “Bearer ”, which is added anyway")
     if re.search(r"\$\{?\w+\}?|%\w+%", text):
-        return "is an unexpanded variable, not a key"
+        return say("is an unexpanded variable, not a key")
     if re.fullmatch(r"(?i)(sk-)?(x{3,}|your[-_ ].*|.*change.?me.*|.*placeholder.*|test|dummy|none|null|todo)", text):
-        return "is a placeholder, not a key"
+        return say("is a placeholder, not a key")
     if re.search(r"\s", text):
-        return "has white space in the middle: two things, or one that was wrapped"
+        return say("has white space in the middle: two things, or one that was wrapped")
     return None

@@ -17,6 +17,7 @@ from pytest_thermal.access.plan import CHAT_TOKENS, KEYLESS_TOKENS, STREAM_TOKEN
 from pytest_thermal.access.reading import error_words, model_ids, usage_in
 from pytest_thermal.access.verdict import CannotMeasure
 from pytest_thermal.bench import Bench, Domain
+from pytest_thermal.model.said import say
 from pytest_thermal.transport import Exchange, Route, StreamExchange, client, exchange, route_to, stream_exchange
 
 MOST_ADAPTATIONS = 4
@@ -60,7 +61,9 @@ class Gateway:
             return route_to(self.domain.base_url, self.environ)
         except ValueError as error:
             raise CannotMeasure(
-                str(error), likely="a spelling mistake in the variable", advice="correct or unset it, or set $no_proxy"
+                str(error),
+                likely=say("a spelling mistake in the variable"),
+                advice=say("correct or unset it, or set $no_proxy"),
             ) from error
 
     @cached_property
@@ -81,9 +84,11 @@ class Gateway:
         except ImportError as error:
             proxy = self.route.proxy
             raise CannotMeasure(
-                f"the environment sends requests through {proxy.shown if proxy else 'a SOCKS proxy'}, and the"
-                " SOCKS support of httpx is not installed",
-                advice=f"pip install 'httpx[socks]', or add {self.route.host} to $no_proxy",
+                say(
+                    "the environment sends requests through {proxy}, and the SOCKS support of httpx is not installed",
+                    proxy=proxy.shown if proxy else say("a SOCKS proxy"),
+                ),
+                advice=say("pip install 'httpx[socks]', or add {host} to $no_proxy", host=self.route.host),
             ) from error
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_thermal.bench import Bench, Domain, Redactor
+from pytest_thermal.model.said import say
 from pytest_thermal.transport import client, exchange
 
 POLL_LIMIT_SECONDS = 10.0
@@ -28,10 +29,16 @@ class HealthBreak:
         """``10:03:05 to 10:03:35 (30 s): 503 Service Unavailable from GET /v1/models``, in local time."""
         start = datetime.fromtimestamp(self.start_unix_seconds, tz=timezone.utc).astimezone()
         if self.end_unix_seconds is None:
-            return f"since {start:%H:%M:%S}, not over: {self.seen}"
+            return say("since {start}, not over: {seen}", start=f"{start:%H:%M:%S}", seen=self.seen)
         end = datetime.fromtimestamp(self.end_unix_seconds, tz=timezone.utc).astimezone()
         length = self.end_unix_seconds - self.start_unix_seconds
-        return f"{start:%H:%M:%S} to {end:%H:%M:%S} ({length:.0f} s): {self.seen}"
+        return say(
+            "{start} to {end} ({length:.0f} s): {seen}",
+            start=f"{start:%H:%M:%S}",
+            end=f"{end:%H:%M:%S}",
+            length=length,
+            seen=self.seen,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +86,10 @@ class HealthMonitor:
             answer = exchange(self._client, "GET", self._url)
         seen = None
         if not answer.ok or answer.is_html:
-            page = " with an HTML page" if answer.is_html and answer.ok else ""
-            seen = self._redactor.text(f"{answer.status_line}{page} from {answer.line}")
+            page = say(" with an HTML page") if answer.is_html and answer.ok else ""
+            seen = self._redactor.text(
+                say("{status_line}{page} from {answer}", status_line=answer.status_line, page=page, answer=answer.line)
+            )
         if seen is not None and self._stop.is_set():
             return  # it was cut short by our own end
         with self._lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.verdict import CannotMeasure, Verdict
 from pytest_thermal.bench import Redactor
 from pytest_thermal.model import Finding, Outcome, is_outside
+from pytest_thermal.model.said import say, shorten
 
 SHORT_REASON = 140
 
@@ -67,8 +67,11 @@ class Ladder:
             if found.outcome is Outcome.BLOCKED:
                 return self._finding(check, Verdict(outcome=Outcome.BLOCKED, seen=found.seen))
             if found.outcome in STOPPING:
-                first_line = textwrap.shorten(found.message.splitlines()[0], SHORT_REASON, placeholder=" …")
-                return self._finding(check, Verdict(outcome=Outcome.BLOCKED, seen=f"not tried, since {first_line}"))
+                first_line = shorten(found.first_line, SHORT_REASON)
+                return self._finding(
+                    check,
+                    Verdict(outcome=Outcome.BLOCKED, seen=say("not tried, since {first_line}", first_line=first_line)),
+                )
             if found.outcome is Outcome.SKIPPED and other.layer == check.layer:
                 return self._finding(check, Verdict(outcome=Outcome.SKIPPED, seen=found.seen))
         return None

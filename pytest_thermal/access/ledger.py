@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from pytest_thermal.access.verdict import CannotMeasure
+from pytest_thermal.model.said import say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +27,21 @@ class Spending:
     @property
     def line(self) -> str:
         """One line for people."""
-        text = (
-            f"{self.output_tokens} output and {self.prompt_tokens} prompt tokens in {self.chat_requests} requests"
-            f" (asked for at most {self.asked_tokens}, budget {self.budget_tokens})"
+        text = say(
+            "{output_tokens} output and {prompt_tokens} prompt tokens in {chat_requests} requests "
+            "(asked for at most {asked_tokens}, budget {budget_tokens})",
+            output_tokens=self.output_tokens,
+            prompt_tokens=self.prompt_tokens,
+            chat_requests=self.chat_requests,
+            asked_tokens=self.asked_tokens,
+            budget_tokens=self.budget_tokens,
         )
         if self.uncounted_answers:
-            text += f"; {self.uncounted_answers} answers without usage counted as asked"
+            text += say(
+                "; {uncounted_answers} answers without usage counted as asked", uncounted_answers=self.uncounted_answers
+            )
         if self.output_tokens > self.asked_tokens:
-            text += "; the gateway charged more than it was asked for"
+            text += say("; the gateway charged more than it was asked for")
         return text
 
 
@@ -51,10 +59,14 @@ class Ledger:
             wanted = tokens * requests
             if self._asked + wanted > self._budget:
                 raise CannotMeasure(
-                    f"{wanted} more output tokens are needed, {self._budget - self._asked} of the budget of"
-                    f" {self._budget} are left",
-                    likely="the budget is set too low for this bench's domains and --probe-… options",
-                    advice=f"--token-budget {self._asked + wanted} or more",
+                    say(
+                        "{wanted} more output tokens are needed, {budget} of the budget of {budget_2} are left",
+                        wanted=wanted,
+                        budget=self._budget - self._asked,
+                        budget_2=self._budget,
+                    ),
+                    likely=say("the budget is set too low for this bench's domains and --probe-… options"),
+                    advice=say("--token-budget {asked} or more", asked=self._asked + wanted),
                 )
             self._asked += wanted
             self._requests += requests

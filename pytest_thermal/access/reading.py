@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange
 
 QUOTE_LIMIT = 200
@@ -104,19 +105,21 @@ def describe(exchange: Exchange) -> str:
     notes = []
     if exchange.fault is None:
         if exchange.is_html:
-            notes.append("an HTML page")
+            notes.append(say("an HTML page"))
         elif not exchange.body:
-            notes.append("empty body")
+            notes.append(say("empty body"))
         if exchange.status is None or exchange.status >= 300 or exchange.is_html:
             notes.append(quote(error_text(exchange)))
         server = exchange.headers.get("server", "")
         if server and (exchange.is_html or (exchange.status or 0) >= 500):
-            notes.append(f"server: {_squeeze(server)[:40]}")
+            notes.append(say("server: {squeeze}", squeeze=_squeeze(server)[:40]))
         via = exchange.headers.get("via", "")
         if via:
-            notes.append(f"via: {_squeeze(via)[:60]}")
-    joined = ", ".join(note for note in notes if note)
-    return f"{_squeeze(exchange.status_line)[:80]} from {exchange.line}" + (f" ({joined})" if joined else "")
+            notes.append(say("via: {squeeze}", squeeze=_squeeze(via)[:60]))
+    told = joined(", ", (note for note in notes if note))
+    return say("{squeeze} from {line}", squeeze=_squeeze(exchange.status_line)[:80], line=exchange.line) + (
+        say(" ({notes})", notes=told) if told else ""
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +147,12 @@ class Usage:
         )
 
     def __str__(self) -> str:
-        return f"prompt {self.prompt_tokens}, completion {self.completion_tokens}, total {self.total_tokens}"
+        return say(
+            "prompt {prompt_tokens}, completion {completion_tokens}, total {total_tokens}",
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            total_tokens=self.total_tokens,
+        )
 
 
 def usage_in(data: Any) -> Usage | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pytest_thermal.access.reading import error_words
+from pytest_thermal.model.said import say
 from pytest_thermal.transport import Exchange, retry_after_seconds
 
 
@@ -99,4 +100,6 @@ def waiting(exchange: Exchange) -> str:
         return "without Retry-After"
     stated = exchange.headers.get("retry-after", "").strip()
     as_date = bool(stated) and not stated.replace(".", "", 1).isdigit()
-    return f"Retry-After {asked:.0f} s" + (f" (given as the date {stated})" if as_date else "")
+    return say("Retry-After {asked:.0f} s", asked=asked) + (
+        say(" (given as the date {stated})", stated=stated) if as_date else ""
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pytest_thermal.analysis.answers import Answer
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
 LEAST_COVERAGE = 0.95
@@ -46,9 +47,11 @@ def measure_coverage(series: Series, phase: Phase) -> Coverage:
     ticks = gap / period
     problems = []
     if coverage < LEAST_COVERAGE:
-        problems.append(f"{times.size} of {due} readings are there, {coverage:.1%}")
+        problems.append(
+            say("{size} of {due} readings are there, {coverage:.1%}", size=times.size, due=due, coverage=coverage)
+        )
     if ticks > MOST_GAP_TICKS + LATENESS_TICKS:
-        problems.append(f"no reading for {gap:.0f} s, {ticks:.0f} ticks")
+        problems.append(say("no reading for {gap:.0f} s, {ticks:.0f} ticks", gap=gap, ticks=ticks))
     return Coverage(
         coverage=Figure(
             name="coverage",
@@ -63,7 +66,7 @@ def measure_coverage(series: Series, phase: Phase) -> Coverage:
             detail={"phase": phase.name, "ticks": round(ticks, 2), "start_seconds": gap_start},
         ),
         complete=Answer.NO if problems else Answer.YES,
-        reason="; ".join(problems),
+        reason=joined("; ", problems),
     )
 
 

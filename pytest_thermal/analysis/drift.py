@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure
 
 FAILS_AT = 5.0
@@ -40,23 +41,43 @@ def not_comparable(now: RunFacts, then: RunFacts) -> tuple[str, ...]:
     """
     reasons = []
     if now.bench != then.bench:
-        reasons.append(f"another bench: {then.bench}, now {now.bench}")
+        reasons.append(say("another bench: {bench}, now {bench_2}", bench=then.bench, bench_2=now.bench))
     for key in sorted(now.load.keys() | then.load.keys()):
         before, after = then.load.get(key), now.load.get(key)
         if before != after:
-            reasons.append(f"another load: {key} was {_spoken(before)}, now {_spoken(after)}")
+            reasons.append(
+                say(
+                    "another load: {key} was {spoken}, now {spoken_2}",
+                    key=key,
+                    spoken=_spoken(before),
+                    spoken_2=_spoken(after),
+                )
+            )
     for device in sorted(now.power_limits.keys() | then.power_limits.keys()):
         was, is_now = then.power_limits.get(device), now.power_limits.get(device)
         if was is None or is_now is None or abs(was - is_now) > SAME_WATTS * max(was, is_now):
-            reasons.append(f"another power limit of {device}: was {_watts(was)}, now {_watts(is_now)}")
+            reasons.append(
+                say(
+                    "another power limit of {device}: was {watts}, now {watts_2}",
+                    device=device,
+                    watts=_watts(was),
+                    watts_2=_watts(is_now),
+                )
+            )
     gone, new = sorted(then.sensors - now.sensors), sorted(now.sensors - then.sensors)
     if gone or new:
-        said = [f"{len(gone)} gone ({', '.join(gone[:3])})"] if gone else []
-        said += [f"{len(new)} new ({', '.join(new[:3])})"] if new else []
-        reasons.append(f"another set of sensors: {', '.join(said)}")
+        said = [say("{count} gone ({names})", count=len(gone), names=joined(", ", gone[:3]))] if gone else []
+        said += [say("{count} new ({names})", count=len(new), names=joined(", ", new[:3]))] if new else []
+        reasons.append(say("another set of sensors: {names}", names=joined(", ", said)))
     longest = max(now.steady_seconds, then.steady_seconds)
     if abs(now.steady_seconds - then.steady_seconds) > SAME_SECONDS * longest:
-        reasons.append(f"another length of steady: was {then.steady_seconds:.0f} s, now {now.steady_seconds:.0f} s")
+        reasons.append(
+            say(
+                "another length of steady: was {steady_seconds:.0f} s, now {steady_seconds_2:.0f} s",
+                steady_seconds=then.steady_seconds,
+                steady_seconds_2=now.steady_seconds,
+            )
+        )
     return tuple(reasons)
 
 
@@ -94,7 +115,7 @@ def drift(
                 },
             )
     if rise.value is None or earlier_rise.value is None:
-        said = rise.reason or f"in the earlier run: {earlier_rise.reason}"
+        said = rise.reason or say("in the earlier run: {reason}", reason=earlier_rise.reason)
         return Figure.missing("drift", rise.unit, said)
     return Figure(
         name="drift",
@@ -106,8 +127,8 @@ def drift(
 
 
 def _spoken(value: Scalar) -> str:
-    return "not set" if value is None else str(value)
+    return say("not set") if value is None else str(value)
 
 
 def _watts(value: float | None) -> str:
-    return "not known" if value is None else f"{value:g} W"
+    return say("not known") if value is None else f"{value:g} W"

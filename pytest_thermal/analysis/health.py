@@ -12,6 +12,7 @@ from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import LOOKED_AT, noise_sigma, resolution_of
 from pytest_thermal.analysis.numerics import runs_of
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import BoolArray, Figure, FloatArray, Phase, Series
 
 LEAST_JUMP = 12.0
@@ -89,18 +90,19 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
         max(STUCK_SECONDS, STUCK_TICKS * series.period_seconds),
         lively=step is not None and _usual_change(steps) >= LIVELY * step,
     )
-    found = [_counted(spikes, "spike")] if spikes else []
-    found += [_counted(dropouts, "dropout")] if dropouts else []
+    found = [say("1 spike") if spikes == 1 else say("{spikes} spikes", spikes=spikes)] if spikes else []
+    if dropouts:
+        found.append(say("1 dropout") if dropouts == 1 else say("{dropouts} dropouts", dropouts=dropouts))
     found += [why] if why else []
     return Health(
-        resolution=Figure(name="resolution", value=step, unit=unit, reason="" if step else "no step is seen"),
+        resolution=Figure(name="resolution", value=step, unit=unit, reason="" if step else say("no step is seen")),
         noise=Figure(name="noise", value=noise, unit=unit),
         stuck=stuck,
         longest_constant=constant,
         spikes=Figure(name="spikes", value=float(spikes), unit="count"),
         dropouts=Figure(name="dropouts", value=float(dropouts), unit="count"),
         rejected=rejected,
-        reason="; ".join(found),
+        reason=joined("; ", found),
     )
 
 
@@ -108,10 +110,6 @@ def _jump(steps: FloatArray, noise: float, step: float | None) -> float:
     some = np.abs(steps[:: max(steps.size // LOOKED_AT, 1)])
     usual = float(np.quantile(some, 0.98))
     return max(LEAST_JUMP, SIGMAS * noise, STEPS * (step or 0.0), USUAL_JUMPS * usual)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _spikes_and_dropouts(values: FloatArray, steps: FloatArray, threshold: float) -> tuple[BoolArray, BoolArray]:
@@ -158,7 +156,11 @@ def _stuck(
 ) -> tuple[Answer, Figure, str]:
     """``phases`` are those whose start must show in the readings."""
     if times.size < 2:
-        return Answer.UNKNOWN, Figure.missing("longest_constant", "seconds", f"{times.size} readings"), ""
+        return (
+            Answer.UNKNOWN,
+            Figure.missing("longest_constant", "seconds", say("{size} readings", size=times.size)),
+            "",
+        )
     first, last = runs_of(steps == 0)
     lasted = times[last] - times[first] if first.size else np.zeros(1)
     longest = int(np.argmax(lasted))
@@ -172,15 +174,19 @@ def _stuck(
     for phase in phases:
         beyond, reading = _beyond_start(phase, times, values, steps)
         if beyond >= least:
-            what = "the load went on" if phase.name == "ramp" else "the load was taken off"
-            return Answer.YES, constant, f"stood at {reading:g} for {beyond:.0f} s after {what}"
+            what = say("the load went on") if phase.name == "ramp" else say("the load was taken off")
+            return (
+                Answer.YES,
+                constant,
+                say("stood at {reading:g} for {beyond:.0f} s after {what}", reading=reading, beyond=beyond, what=what),
+            )
     if lasted[longest] < least:
         return Answer.NO, constant, ""
-    said = f"at {values[start]:g} for {lasted[longest]:.0f} s"
+    said = say("at {values:g} for {lasted:.0f} s", values=values[start], lasted=lasted[longest])
     if lively and last[longest] - first[longest] + 1 >= STUCK_READINGS:
-        return Answer.YES, constant, f"stood {said} although it moves all the time otherwise"
+        return Answer.YES, constant, say("stood {said} although it moves all the time otherwise", said=said)
     if not phases and last[longest] - first[longest] == steps.size:
-        return Answer.UNKNOWN, constant, f"never moved, {said}"
+        return Answer.UNKNOWN, constant, say("never moved, {said}", said=said)
     return Answer.NO, constant, ""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pytest_thermal.analysis.noise import UNIFORM_SIGMA, mean_and_sigma, resolution_of
 from pytest_thermal.analysis.windows import level_window
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import BoolArray, Figure, Phase, Series
 
 LEAST_READINGS = 3
@@ -35,7 +36,13 @@ def level(series: Series, phase: Phase) -> Figure:
     count = values.size
     detail = {"phase": phase.name, "start_seconds": start, "end_seconds": end, "readings": count}
     if count < LEAST_READINGS:
-        why = f"{count} readings in the last {end - start:.0f} s of {phase.name}, needs {LEAST_READINGS}"
+        why = say(
+            "{count} readings in the last {end:.0f} s of {phase_name}, needs {least_readings}",
+            count=count,
+            end=end - start,
+            phase_name=phase.name,
+            least_readings=LEAST_READINGS,
+        )
         return Figure(name=phase.name, value=None, unit=unit_of(series), reason=why, detail=detail)
     mean, sigma = mean_and_sigma(times, values, resolution_of(series))
     sigma = max(sigma, _scatter_of_stretches(series, phase, end - start))
@@ -86,7 +93,7 @@ def peak(series: Series, rejected: BoolArray | None = None) -> Figure:
         left_out = values[:0]
     highest = float(np.fmax.reduce(values, initial=-np.inf))
     if highest == -np.inf:
-        return Figure.missing("peak", unit_of(series), "no plausible reading")
+        return Figure.missing("peak", unit_of(series), say("no plausible reading"))
     top = int(np.argmax(values == highest))
     step = resolution_of(series)
     return Figure(

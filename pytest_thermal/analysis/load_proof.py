@@ -12,6 +12,7 @@ from pytest_thermal.analysis.noise import block_means
 from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE
 from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT, IDLE_UTILIZATION_PERCENT
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
 PLATEAU = 0.85
@@ -79,27 +80,43 @@ def prove_load(
     """
     used, used_answer = _utilization(utilization, phase, least_utilization)
     watts, share, power_answer, power_why = _power(power, phase, baseline)
-    held = throughput or Figure.missing("throughput_held", "ratio", "no inference requests")
+    held = throughput or Figure.missing("throughput_held", "ratio", say("no inference requests"))
     against = []
     if used_answer is Answer.NO:
-        against.append(f"utilisation is {used.value:.0f} %, below {least_utilization:g} %")
+        against.append(
+            say(
+                "utilisation is {used:.0f} %, below {least_utilization:g} %",
+                used=used.value,
+                least_utilization=least_utilization,
+            )
+        )
     if power_answer is Answer.NO and not (power_why.startswith("it stood") and used_answer is Answer.YES):
-        against.append(f"power: {power_why}")
+        against.append(say("power: {power_why}", power_why=power_why))
     if against:
-        answer, reason = Answer.NO, "; ".join(against)
+        answer, reason = Answer.NO, joined("; ", against)
     elif Answer.YES in (used_answer, power_answer):
         answer, reason = Answer.YES, ""
     elif held.value is not None and held.value >= LEAST_HELD:
-        answer, reason = Answer.YES, "only the inference throughput shows it"
+        answer, reason = Answer.YES, say("only the inference throughput shows it")
     elif held.value is not None:
-        answer, reason = Answer.NO, f"inference throughput fell to {held.value:.0%}"
+        answer, reason = Answer.NO, say("inference throughput fell to {held:.0%}", held=held.value)
     else:
-        answer, reason = Answer.UNKNOWN, "; ".join(f"{f.name}: {f.reason}" for f in (used, watts, held))
+        answer, reason = (
+            Answer.UNKNOWN,
+            joined("; ", (say("{f_name}: {reason}", f_name=f.name, reason=f.reason) for f in (used, watts, held))),
+        )
     starved = own is not None and own.value is not None and own.value < least_own
     if starved and own is not None:
         cores = own.detail["cores"]
-        why = f"the load itself had {own.value:.0f} % of its {cores:g} cores' time, below {least_own:g} %"
-        answer, reason = (Answer.UNKNOWN, why) if answer is Answer.YES else (answer, f"{reason}; {why}")
+        why = say(
+            "the load itself had {own:.0f} % of its {cores:g} cores' time, below {least_own:g} %",
+            own=own.value,
+            cores=cores,
+            least_own=least_own,
+        )
+        answer, reason = (
+            (Answer.UNKNOWN, why) if answer is Answer.YES else (answer, say("{reason}; {why}", reason=reason, why=why))
+        )
     return LoadProof(
         proven=answer,
         utilization=used,
@@ -118,10 +135,10 @@ def judge_idle(
     """Whether the device was idle in the stretch that the baseline is taken from, and its mean utilisation, percent."""
     start, end = level_window(baseline)
     if utilization is None:
-        return Answer.UNKNOWN, Figure.missing("idle_utilization", "percent", "utilisation is not measured")
+        return Answer.UNKNOWN, Figure.missing("idle_utilization", "percent", say("utilisation is not measured"))
     _, values = utilization.between(start, end).readings()
     if values.size == 0:
-        return Answer.UNKNOWN, Figure.missing("idle_utilization", "percent", "no reading in the baseline")
+        return Answer.UNKNOWN, Figure.missing("idle_utilization", "percent", say("no reading in the baseline"))
     mean = float(values.mean())
     figure = Figure(name="idle_utilization", value=mean, unit="percent", detail={"highest": float(values.max())})
     return Answer.YES if mean <= most_utilization else Answer.NO, figure
@@ -145,7 +162,15 @@ def throughput_held(done_seconds: FloatArray, phase: Phase, *, amounts: FloatArr
     first, first_variance, first_count = _amount(done_seconds, weights, phase.start_seconds, length)
     last, last_variance, last_count = _amount(done_seconds, weights, phase.end_seconds - length, length)
     if first_count < LEAST_REQUESTS or first <= 0:
-        return Figure.missing(name, "ratio", f"{first_count} requests in the first fifth, needs {LEAST_REQUESTS}")
+        return Figure.missing(
+            name,
+            "ratio",
+            say(
+                "{first_count} requests in the first fifth, needs {least_requests}",
+                first_count=first_count,
+                least_requests=LEAST_REQUESTS,
+            ),
+        )
     ratio = last / first
     return Figure(
         name=name,
@@ -173,10 +198,12 @@ def _amount(done: FloatArray, amounts: FloatArray, start: float, length: float) 
 
 def _utilization(series: Series | None, phase: Phase, least: float) -> tuple[Figure, Answer]:
     if series is None:
-        return Figure.missing("utilization", "percent", "not measured"), Answer.UNKNOWN
+        return Figure.missing("utilization", "percent", say("not measured")), Answer.UNKNOWN
     _, values = series.during(phase).readings()
     if values.size == 0:
-        return Figure.missing("utilization", "percent", f"no reading in {phase.name}"), Answer.UNKNOWN
+        return Figure.missing(
+            "utilization", "percent", say("no reading in {phase_name}", phase_name=phase.name)
+        ), Answer.UNKNOWN
     mean = float(values.mean())
     figure = Figure(name="utilization", value=mean, unit="percent", detail={"readings": int(values.size)})
     return figure, Answer.YES if mean >= least else Answer.NO
@@ -185,10 +212,10 @@ def _utilization(series: Series | None, phase: Phase, least: float) -> tuple[Fig
 def _power(series: Series | None, phase: Phase, baseline: Phase | None) -> tuple[Figure, Figure, Answer, str]:
     """Median power, share of the time on the plateau, whether that is a loaded device's, and why not."""
     if series is None:
-        return _no_power("not measured")
+        return _no_power(say("not measured"))
     times, values = series.during(phase).readings()
     if values.size == 0:
-        return _no_power(f"no reading in {phase.name}")
+        return _no_power(say("no reading in {phase_name}", phase_name=phase.name))
     per_block = max(round(SMOOTHED_SECONDS / series.period_seconds), 1)
     _, smooth = block_means(times, values, max(values.size // per_block, 1))
     median = float(np.median(smooth))
@@ -198,17 +225,30 @@ def _power(series: Series | None, phase: Phase, baseline: Phase | None) -> tuple
     watts = Figure(name="power", value=median, unit="watts", detail={"idle": idle})
     plateau = Figure(name="on_plateau", value=share, unit="ratio", detail={"lowest": float(smooth.min())})
     if idle is not None and median < LEAST_POWER_RISE * idle:
-        return watts, plateau, Answer.NO, f"{median:.0f} W under load against {idle:.0f} W at idle"
+        return (
+            watts,
+            plateau,
+            Answer.NO,
+            say("{median:.0f} W under load against {idle:.0f} W at idle", median=median, idle=idle),
+        )
     at_rest = 0.0 if idle is None else float(np.mean(smooth < LEAST_POWER_RISE * idle))
     if at_rest > 1 - LEAST_ON_PLATEAU:
         # A device that slows itself down still draws more than an idle one: here utilisation is what misleads.
-        why = f"it was that of an idle device for {at_rest:.0%} of {phase.name}"
+        why = say(
+            "it was that of an idle device for {at_rest:.0%} of {phase_name}", at_rest=at_rest, phase_name=phase.name
+        )
         return watts, plateau, Answer.NO, why
     if share < LEAST_ON_PLATEAU:
-        why = f"it stood at its {median:.0f} W for {share:.0%} of {phase.name} only, at worst at {smooth.min():.0f} W"
+        why = say(
+            "it stood at its {median:.0f} W for {share:.0%} of {phase_name} only, at worst at {smooth:.0f} W",
+            median=median,
+            share=share,
+            phase_name=phase.name,
+            smooth=smooth.min(),
+        )
         return watts, plateau, Answer.NO, why
     if idle is None:
-        return watts, plateau, Answer.UNKNOWN, "the idle power is not known"
+        return watts, plateau, Answer.UNKNOWN, say("the idle power is not known")
     return watts, plateau, Answer.YES, ""
 
 

@@ -17,6 +17,7 @@ from pytest_thermal.analysis.loop_shape import (
 )
 from pytest_thermal.analysis.rebound import Rebound
 from pytest_thermal.analysis.time_constants import fit_time_constants
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Phase, Series
 
 EXCESS = 5.0
@@ -169,25 +170,33 @@ def _power_rose(power: Series | None, steady: Phase, departure: Departure) -> bo
 def _from_departure(departure: Departure, steady: Phase, loop: LoopSensors, whole_loop: float | None) -> LoopFault:
     """Args: ``whole_loop`` is the rate in K/s at which all of the heat, kept in the loop, warms it."""
     at = departure.start_seconds
-    said = f"{departure.rise:+.1f} °C from {at - steady.start_seconds:.0f} s into steady on, and no more power"
+    said = say(
+        "{rise:+.1f} °C from {at:.0f} s into steady on, and no more power",
+        rise=departure.rise,
+        at=at - steady.start_seconds,
+    )
     pump = _falls_to(loop.pump, steady, at, STOPPED)
     if pump:
-        return _named(LoopFaultKind.PUMP_STOPPED, said, f"the pump fell {pump}")
+        return _named(LoopFaultKind.PUMP_STOPPED, said, say("the pump fell {pump}", pump=pump))
     fan = _falls_to(loop.fan, steady, at, STOPPED)
     if fan:
-        return _named(LoopFaultKind.RADIATOR, said, f"the fan fell {fan}")
+        return _named(LoopFaultKind.RADIATOR, said, say("the fan fell {fan}", fan=fan))
     flow = _falls_to(loop.flow, steady, at, LOW_FLOW)
     if flow:
-        return _named(LoopFaultKind.FLOW_LOW, said, f"the flow fell {flow}")
+        return _named(LoopFaultKind.FLOW_LOW, said, say("the flow fell {flow}", flow=flow))
     if departure.at_once >= AT_ONCE * departure.rise:
-        return _named(LoopFaultKind.CONTACT, said, f"{departure.at_once:.1f} °C of it within seconds")
+        return _named(
+            LoopFaultKind.CONTACT, said, say("{at_once:.1f} °C of it within seconds", at_once=departure.at_once)
+        )
     if departure.at_once >= NOT_AT_ONCE * departure.rise:
         return _unnamed((LoopFaultKind.CONTACT, LoopFaultKind.FLOW_LOW), said)
-    rate = f"{departure.first_rate * 60:.1f} K/min in the first minute"
+    rate = say("{first_rate:.1f} K/min in the first minute", first_rate=departure.first_rate * 60)
     if whole_loop is None:
         some = (LoopFaultKind.PUMP_STOPPED, LoopFaultKind.FLOW_LOW, LoopFaultKind.RADIATOR)
-        return _unnamed(some, said, rate, "how fast the whole loop warms up is not known")
-    compared = f"{rate}; the whole loop warms up by {whole_loop * 60:.1f} K/min at most"
+        return _unnamed(some, said, rate, say("how fast the whole loop warms up is not known"))
+    compared = say(
+        "{rate}; the whole loop warms up by {whole_loop:.1f} K/min at most", rate=rate, whole_loop=whole_loop * 60
+    )
     if departure.first_rate <= AS_THE_LOOP * whole_loop:
         return _named(LoopFaultKind.RADIATOR, said, compared)
     if departure.first_rate < FASTER_THAN_THE_LOOP * whole_loop:
@@ -223,7 +232,7 @@ def _falls_to(series: Series | None, steady: Phase, at: float, share: float) -> 
     after = block_level(series, at, steady.end_seconds)
     if before is None or after is None or before <= 0 or after > share * before:
         return ""
-    return f"from {before:.1f} to {after:.1f} {series.sensor.unit}"
+    return say("from {before:.1f} to {after:.1f} {unit}", before=before, after=after, unit=series.sensor.unit)
 
 
 # ------------------------------------------------------------------------------------------------ from the start on
@@ -240,9 +249,15 @@ def _air(steady: Phase, shape: LoopShape, loop: LoopSensors, rebound: Rebound | 
     by_power = unrest * abs(risen) / watts
     if by_power > wander / 2:
         return None
-    evidence = [f"the temperature wanders by {wander:.1f} °C (one sigma), of which power explains {by_power:.1f} °C"]
+    evidence = [
+        say(
+            "the temperature wanders by {wander:.1f} °C (one sigma), of which power explains {by_power:.1f} °C",
+            wander=wander,
+            by_power=by_power,
+        )
+    ]
     if rebound is not None and rebound.found is Answer.YES:
-        evidence.append(f"in cooldown it came back: {rebound.reason}")
+        evidence.append(say("in cooldown it came back: {reason}", reason=rebound.reason))
     return _named(LoopFaultKind.AIR, *evidence)
 
 
@@ -253,7 +268,12 @@ def _warm_supply(
         supply = block_level(loop.coolant_supply, steady.start_seconds, steady.end_seconds)
         if supply is not None and supply > WARMEST_SUPPLY:
             return _named(
-                LoopFaultKind.SUPPLY_WARM, f"the coolant is supplied at {supply:.1f} °C, above {WARMEST_SUPPLY:g} °C"
+                LoopFaultKind.SUPPLY_WARM,
+                say(
+                    "the coolant is supplied at {supply:.1f} °C, above {warmest_supply:g} °C",
+                    supply=supply,
+                    warmest_supply=WARMEST_SUPPLY,
+                ),
             )
         if supply is not None:
             return None
@@ -266,11 +286,18 @@ def _warm_supply(
             return None
         return _named(
             LoopFaultKind.SUPPLY_WARM,
-            f"idle is {idle:.1f} °C, {idle - before:+.1f} °C against the earlier run, and the rise has not changed",
+            say(
+                "idle is {idle:.1f} °C, {idle_2:+.1f} °C against the earlier run, and the rise has not changed",
+                idle=idle,
+                idle_2=idle - before,
+            ),
         )
     if idle <= WARMEST_IDLE:
         return None
-    return _named(LoopFaultKind.SUPPLY_WARM, f"idle is {idle:.1f} °C already, and the rise of {risen:.1f} °C is right")
+    return _named(
+        LoopFaultKind.SUPPLY_WARM,
+        say("idle is {idle:.1f} °C already, and the rise of {risen:.1f} °C is right", idle=idle, risen=risen),
+    )
 
 
 def _from_start(
@@ -284,12 +311,12 @@ def _from_start(
         return None
     if excess is not None and sum(excess) < EXCESS:
         return None
-    pump = _standstill(loop.pump, steady, "the pump")
+    pump = _standstill(loop.pump, steady, say("the pump"))
     if pump:
-        return _named(LoopFaultKind.PUMP_STOPPED, f"the rise is {risen:.1f} °C", pump)
-    fan = _standstill(loop.fan, steady, "the fan")
+        return _named(LoopFaultKind.PUMP_STOPPED, say("the rise is {risen:.1f} °C", risen=risen), pump)
+    fan = _standstill(loop.fan, steady, say("the fan"))
     if fan:
-        return _named(LoopFaultKind.RADIATOR, f"the rise is {risen:.1f} °C", fan)
+        return _named(LoopFaultKind.RADIATOR, say("the rise is {risen:.1f} °C", risen=risen), fan)
     if excess is not None:
         return _by_excess(excess)
     return _by_share(shape, risen, most_rise)
@@ -313,9 +340,13 @@ def _excess(shape: LoopShape, earlier: LoopShape) -> tuple[float, float, float] 
 def _by_excess(excess: tuple[float, float, float]) -> LoopFault:
     whole = sum(excess)
     prompt, plate, lasting = (part / whole for part in excess)
-    said = (
-        f"{whole:+.1f} °C against the earlier run: {excess[0]:+.1f} °C of it go at once with the load, "
-        f"{excess[1]:+.1f} °C within a minute, {excess[2]:+.1f} °C later"
+    said = say(
+        "{whole:+.1f} °C against the earlier run: {excess:+.1f} °C of it go at once with the "
+        "load, {excess_2:+.1f} °C within a minute, {excess_3:+.1f} °C later",
+        whole=whole,
+        excess=excess[0],
+        excess_2=excess[1],
+        excess_3=excess[2],
     )
     if prompt >= CONTACT_PROMPT:
         return _named(LoopFaultKind.CONTACT, said)
@@ -327,11 +358,11 @@ def _by_excess(excess: tuple[float, float, float]) -> LoopFault:
 
 
 def _by_share(shape: LoopShape, risen: float, most_rise: float) -> LoopFault:
-    said = f"the rise is {risen:.1f} °C, above {most_rise:g} °C"
+    said = say("the rise is {risen:.1f} °C, above {most_rise:g} °C", risen=risen, most_rise=most_rise)
     if shape.prompt.value is None:
         return _unnamed(_ANY, said)
     share = shape.prompt.value / risen
-    where = f"{share:.0%} of it goes within seconds of the load"
+    where = say("{share:.0%} of it goes within seconds of the load", share=share)
     if share >= GROSS_CONTACT_SHARE:
         return _named(LoopFaultKind.CONTACT, said, where)
     if share <= GROSS_RADIATOR_SHARE:
@@ -349,7 +380,7 @@ def _standstill(series: Series | None, steady: Phase, what: str) -> str:
     speed = block_level(series, steady.start_seconds, steady.end_seconds)
     if speed is None or speed > 0:
         return ""
-    return f"{what} stands still"
+    return say("{what} stands still", what=what)
 
 
 def _from_rebound(loop: LoopSensors, phases: Sequence[Phase], rebound: Rebound | None) -> LoopFault | None:
@@ -357,7 +388,7 @@ def _from_rebound(loop: LoopSensors, phases: Sequence[Phase], rebound: Rebound |
         return None
     cooldown = next((phase for phase in phases if phase.name == "cooldown"), None)
     if cooldown is not None:
-        stands = _standstill(loop.pump, cooldown, "the pump")
+        stands = _standstill(loop.pump, cooldown, say("the pump"))
         if stands:
-            return _named(LoopFaultKind.PUMP_STOPPED, rebound.reason, f"{stands} in cooldown")
+            return _named(LoopFaultKind.PUMP_STOPPED, rebound.reason, say("{stands} in cooldown", stands=stands))
     return _unnamed((LoopFaultKind.PUMP_STOPPED, LoopFaultKind.AIR), rebound.reason)

@@ -11,6 +11,7 @@ import numpy as np
 from pytest_thermal.analysis.levels import level, rise
 from pytest_thermal.analysis.noise import UNIFORM_SIGMA, block_means, noise_sigma, resolution_of
 from pytest_thermal.analysis.time_constants import TimeConstants
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
 PROMPT_SECONDS, PROMPT_TICKS = 15.0, 3.0
@@ -90,7 +91,7 @@ def measure_shape(
     named = {phase.name: phase for phase in phases}
     missing = [name for name in ("baseline", "steady") if name not in named]
     if missing:
-        why = f"the run has no {' and no '.join(missing)}"
+        why = say("the run has no {names}", names=joined(" and no ", missing))
         none = Figure.missing("shape", "celsius", why)
         seconds = Figure.missing("shape", "seconds", why)
         return LoopShape(
@@ -106,7 +107,7 @@ def measure_shape(
         sigma = math.hypot(risen.uncertainty or 0.0, prompt.uncertainty or 0.0)
         left = risen.value - prompt.value - plate.value
         lasting = Figure(name="lasting", value=left, unit="celsius", uncertainty=sigma)
-    unknown = Figure.missing("time_constant", "seconds", "not fitted")
+    unknown = Figure.missing("time_constant", "seconds", say("not fitted"))
     return LoopShape(
         baseline=cold,
         rise=risen,
@@ -213,7 +214,7 @@ def _about_parabola(times: FloatArray, means: FloatArray) -> float:
 def _wander(temperature: Series, steady: Phase) -> Figure:
     seen = wander_of_means(temperature, steady)
     if seen is None:
-        return Figure.missing("wander", "celsius", "steady has too few readings")
+        return Figure.missing("wander", "celsius", say("steady has too few readings"))
     per_block = max(round(BLOCK_SECONDS / temperature.period_seconds), 1)
     noise = noise_sigma(temperature.during(steady).values) / math.sqrt(per_block)
     step = (resolution_of(temperature) or 0.0) * UNIFORM_SIGMA
@@ -239,12 +240,14 @@ def _typical_step(times: FloatArray) -> float:
 
 def _watts(power: Series | None, baseline: Phase, steady: Phase) -> Figure:
     if power is None:
-        return Figure.missing("watts", "watts", "power is not measured")
+        return Figure.missing("watts", "watts", say("power is not measured"))
     idle, loaded = level(power, baseline), level(power, steady)
     if idle.value is None or loaded.value is None:
         return Figure.missing("watts", "watts", idle.reason or loaded.reason)
     if loaded.value - idle.value < 5.0:
-        return Figure.missing("watts", "watts", f"the load raised the power by {loaded.value - idle.value:.1f} W only")
+        return Figure.missing(
+            "watts", "watts", say("the load raised the power by {loaded:.1f} W only", loaded=loaded.value - idle.value)
+        )
     return Figure(
         name="watts",
         value=loaded.value - idle.value,
@@ -269,7 +272,7 @@ def _early(temperature: Series, cooldown: Phase | None, heating: Phase) -> tuple
             for name, value in zip(("prompt", "plate"), moved, strict=True)
         )
         return first, second
-    why = "too few readings around the change of load"
+    why = say("too few readings around the change of load")
     return Figure.missing("prompt", "celsius", why), Figure.missing("plate", "celsius", why)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure
 
 LEAST_OWN_SHARE = 80.0
@@ -40,7 +41,7 @@ def own_share(stretches: Sequence[OwnTime], start_seconds: float, end_seconds: f
     inside = [(seconds, one) for seconds, one in inside if seconds > 0]
     accounted = sum(seconds for seconds, _ in inside)
     if not inside or accounted < LEAST_ACCOUNTED * (end_seconds - start_seconds):
-        return Figure.missing(name, "percent", "the load's own CPU time was not recorded")
+        return Figure.missing(name, "percent", say("the load's own CPU time was not recorded"))
     quotas = [one.quota_cores for _, one in inside if one.quota_cores is not None]
     return Figure(
         name=name,

@@ -10,6 +10,7 @@ import numpy as np
 from pytest_thermal.analysis.noise import block_means, noise_sigma, resolution_of
 from pytest_thermal.analysis.numerics import runs_of
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import BoolArray, FloatArray, Phase, Series
 
 LEAST_SECONDS = 60.0
@@ -73,7 +74,7 @@ def detect_phases(
     Refused where there is no baseline, no or more than one load, or no clear step.
     """
     if temperature.sensor.unit is not Unit.CELSIUS:
-        raise ValueError(f"{temperature.sensor.id} is no temperature")
+        raise ValueError(say("{sensor} is no temperature", sensor=temperature.sensor.id))
     why: list[str] = []
     for name, series in (("utilization", utilization), ("power", power)):
         if series is None:
@@ -81,22 +82,24 @@ def detect_phases(
         found = _by_drive(series, name)
         if isinstance(found, _Loaded):
             return _divided(found, temperature, name)
-        why.append(f"{name}: {found}")
+        why.append(say("{name}: {found}", name=name, found=found))
     if utilization is None and power is None:
         found = _by_temperature(temperature)
         if isinstance(found, _Loaded):
             return _divided(found, temperature, "temperature")
-        why.append(f"temperature: {found}")
-    return DetectedPhases(phases=(), origin="", reason="; ".join(why))
+        why.append(say("temperature: {found}", found=found))
+    return DetectedPhases(phases=(), origin="", reason=joined("; ", why))
 
 
 def _divided(loaded: _Loaded, temperature: Series, origin: str) -> DetectedPhases:
     hot = temperature.between(loaded.start, loaded.end)
     baseline = temperature.between(loaded.before, loaded.start)
     if np.count_nonzero(baseline.present) < LEAST_BASELINE_READINGS:
-        return DetectedPhases(phases=(), origin="", reason=f"{origin}: the log has no baseline before the load")
+        return DetectedPhases(
+            phases=(), origin="", reason=say("{origin}: the log has no baseline before the load", origin=origin)
+        )
     if np.count_nonzero(hot.present) < LEAST_LOADED_READINGS:
-        return DetectedPhases(phases=(), origin="", reason=f"{origin}: too few readings under load")
+        return DetectedPhases(phases=(), origin="", reason=say("{origin}: too few readings under load", origin=origin))
     split = loaded.start + _ramp_seconds(hot, float(np.nanmedian(baseline.values)), loaded.end - loaded.start)
     phases = [
         Phase(name="baseline", start_seconds=loaded.before, end_seconds=loaded.start),
@@ -122,11 +125,11 @@ def _ramp_seconds(hot: Series, baseline: float, length: float) -> float:
 def _by_drive(series: Series, name: str) -> _Loaded | str:
     times, values = series.readings()
     if times.size < LEAST_LOADED_READINGS:
-        return f"{times.size} readings are too few"
+        return say("{size} readings are too few", size=times.size)
     threshold, low, high = _two_levels(values)
     least = LEAST_UTILIZATION_STEP if name == "utilization" else max(LEAST_POWER_STEP * low, 1.0)
     if high - low < least:
-        return f"no clear step between idle ({low:.0f}) and load ({high:.0f})"
+        return say("no clear step between idle ({low:.0f}) and load ({high:.0f})", low=low, high=high)
     return _one_stretch(times, values > threshold, series.period_seconds)
 
 
@@ -153,7 +156,7 @@ def _one_stretch(times: FloatArray, loaded: BoolArray, period: float) -> _Loaded
     shortest = max(LEAST_SECONDS, 2 * period)
     starts, ends = runs_of(loaded)
     if starts.size == 0:
-        return "no load"
+        return say("no load")
     bounds = np.append(times, times[-1] + period)
     begin, until = bounds[starts].tolist(), bounds[ends].tolist()
     merged = [[begin[0], until[0]]]
@@ -164,11 +167,11 @@ def _one_stretch(times: FloatArray, loaded: BoolArray, period: float) -> _Loaded
             merged.append([start, end])
     stretches = [(start, end) for start, end in merged if end - start >= shortest]
     if not stretches:
-        return "no load that lasts for a minute"
+        return say("no load that lasts for a minute")
     start, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
     others = sum(b - a for a, b in stretches) - (end - start)
     if others > MOST_OTHER_LOAD * (end - start):
-        return f"{len(stretches)} loads, none of which stands out"
+        return say("{count} loads, none of which stands out", count=len(stretches))
     before = max((b for a, b in stretches if b <= start), default=float(times[0]))
     after = min((a for a, b in stretches if a >= end), default=float(bounds[-1]))
     return _Loaded(start=start, end=end, before=before, after=after)
@@ -180,7 +183,7 @@ def _one_stretch(times: FloatArray, loaded: BoolArray, period: float) -> _Loaded
 def _by_temperature(series: Series) -> _Loaded | str:
     times, values = series.readings()
     if times.size < LEAST_LOADED_READINGS:
-        return f"{times.size} readings are too few"
+        return say("{size} readings are too few", size=times.size)
     period = float(np.median(np.diff(times)))
     width = max(round(10.0 / period), 1)
     smooth_times, smooth = block_means(times, values, max(times.size // width, LEAST_LOADED_READINGS))
@@ -189,21 +192,21 @@ def _by_temperature(series: Series) -> _Loaded | str:
     noise = noise_sigma(values) / math.sqrt(width)
     step = resolution_of(series) or 0.0
     if rise < max(LEAST_RISE, 8 * noise, 4 * step):
-        return f"it moves by {rise:.1f} °C only, no clear load"
+        return say("it moves by {rise:.1f} °C only, no clear load", rise=rise)
     stretch = _one_stretch(smooth_times, smooth > threshold, period * width)
     if isinstance(stretch, str):
         return stretch
     near = max(EDGE * rise, 4 * noise, 1.01 * step)
     started, ended = _edges(smooth_times, smooth, stretch, near)
     if started is None:
-        return "the log has no baseline before the load"
+        return say("the log has no baseline before the load")
     loaded = ended - started
     before = smooth[smooth_times <= started]
     if before.size >= 3 and float(np.ptp(before)) > 0.5 * rise:
-        return "what comes before the load is no baseline: it moves by half of the rise"
+        return say("what comes before the load is no baseline: it moves by half of the rise")
     crossed = float(smooth_times[np.flatnonzero((smooth > threshold) & (smooth_times >= started))[0]])
     if crossed - started > max(SUDDEN * loaded, 2 * period * width):
-        return "it rises too slowly for a load that was switched on"
+        return say("it rises too slowly for a load that was switched on")
     return _Loaded(start=started, end=ended, before=stretch.before, after=stretch.after)
 
 

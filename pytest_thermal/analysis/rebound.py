@@ -10,6 +10,7 @@ import numpy as np
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import noise_sigma, resolution_of
 from pytest_thermal.analysis.numerics import runs_of
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import BoolArray, Figure, FloatArray, Phase, Series
 
 LEAST_RISE = 2.0
@@ -59,7 +60,12 @@ def find_rebound(
     times, values = series.during(phase).readings()
     unit = str(series.sensor.unit)
     if times.size < 2 * LEAST_READINGS or times[-1] - times[0] < 2 * least_seconds:
-        why = f"{times.size} readings over {np.ptp(times) if times.size else 0:.0f} s of {phase.name} are too few"
+        why = say(
+            "{size} readings over {ptp:.0f} s of {phase_name} are too few",
+            size=times.size,
+            ptp=np.ptp(times) if times.size else 0,
+            phase_name=phase.name,
+        )
         return Rebound(found=Answer.UNKNOWN, rise=Figure.missing("rebound", unit, why), reason=why)
     width = max(round(SMOOTHED_SECONDS / series.period_seconds), 1)
     smooth_times, smooth = _running_mean(times, values, width)
@@ -76,9 +82,14 @@ def find_rebound(
     figure = Figure(
         name="rebound", value=top, unit=unit, uncertainty=noise_sigma(values) / math.sqrt(width), detail=detail
     )
-    what = f"{top:.1f} °C above its minimum {since - phase.start_seconds:.0f} s into {phase.name}"
+    what = say(
+        "{top:.1f} °C above its minimum {since:.0f} s into {phase_name}",
+        top=top,
+        since=since - phase.start_seconds,
+        phase_name=phase.name,
+    )
     if power is not None and _power_came_back(power, phase, since, float(smooth_times[end - 1])):
-        return Rebound(found=Answer.UNKNOWN, rise=figure, reason=f"{what}, while the power was up again")
+        return Rebound(found=Answer.UNKNOWN, rise=figure, reason=say("{what}, while the power was up again", what=what))
     return Rebound(found=Answer.YES, rise=figure, reason=what)
 
 

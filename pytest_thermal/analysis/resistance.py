@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure
 
 UNIT = "celsius/watt"
@@ -39,10 +40,10 @@ def resistance(
     """
     name = "resistance"
     if hot.value is None or hot_power.value is None:
-        return Figure.missing(name, UNIT, hot.reason or f"power: {hot_power.reason}")
+        return Figure.missing(name, UNIT, hot.reason or say("power: {reason}", reason=hot_power.reason))
     reference, against = _reference(coolant_supply, ambient, baseline)
     if reference is None or reference.value is None:
-        return Figure.missing(name, UNIT, "neither coolant supply nor ambient nor baseline is known")
+        return Figure.missing(name, UNIT, say("neither coolant supply nor ambient nor baseline is known"))
     watts, watts_variance = hot_power.value, (hot_power.uncertainty or 0.0) ** 2
     idle = None
     if against == "baseline" and baseline_power is not None and baseline_power.value is not None:
@@ -50,7 +51,7 @@ def resistance(
         watts -= idle
         watts_variance += (baseline_power.uncertainty or 0.0) ** 2
     if watts < LEAST_WATTS:
-        return Figure.missing(name, UNIT, f"{watts:.1f} W are too few to divide by", reference=against)
+        return Figure.missing(name, UNIT, say("{watts:.1f} W are too few to divide by", watts=watts), reference=against)
     watts_variance += (power_accuracy * watts) ** 2
     kelvin = hot.value - reference.value
     kelvin_variance = (hot.uncertainty or 0.0) ** 2 + (reference.uncertainty or 0.0) ** 2

@@ -11,6 +11,7 @@ from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.noise import resolution_of
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.trend import Trend, fit_trend
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, Phase, Series
 
 ALLOWED_REMAINING = 1.0
@@ -102,7 +103,12 @@ def judge_settled(
     unit = str(series.sensor.unit)
     first = next(slopes, None)
     if first is None:
-        return _undecided(series, rate, "remaining_rise", f"too few readings at the end of {phase.name} for a slope")
+        return _undecided(
+            series,
+            rate,
+            "remaining_rise",
+            say("too few readings at the end of {phase_name} for a slope", phase_name=phase.name),
+        )
     end = _best(chain([first], slopes), rate, allowed_remaining)
     share = constant.sigma / constant.tau
     remaining = end.trend.slope * end.to_remaining
@@ -125,16 +131,29 @@ def judge_settled(
     open_questions = _may_be_too_fast(end, rate)
     least, most = _magnitude(remaining, reach)
     if constant.known and least > allowed_remaining:
-        against.append(f"{remaining:+.1f} °C are still to come, more than {allowed_remaining:g} °C")
+        against.append(
+            say(
+                "{remaining:+.1f} °C are still to come, more than {allowed_remaining:g} °C",
+                remaining=remaining,
+                allowed_remaining=allowed_remaining,
+            )
+        )
     elif most > allowed_remaining:
-        doubt = "" if constant.known else " as the slow time constant is not known"
-        open_questions.append(f"up to {most:.1f} °C may still be to come, more than {allowed_remaining:g} °C{doubt}")
+        doubt = "" if constant.known else say(" as the slow time constant is not known")
+        open_questions.append(
+            say(
+                "up to {most:.1f} °C may still be to come, more than {allowed_remaining:g} °C{doubt}",
+                most=most,
+                allowed_remaining=allowed_remaining,
+                doubt=doubt,
+            )
+        )
     return Settled(
         settled=Answer.NO if against else Answer.UNKNOWN if open_questions else Answer.YES,
         slope=_slope_figure(end.trend, series, end.to_interval),
         remaining=figure,
         rate=rate,
-        reason="; ".join(against or open_questions),
+        reason=joined("; ", against or open_questions),
     )
 
 
@@ -149,16 +168,19 @@ def judge_baseline_settled(series: Series, phase: Phase, *, rate: SettlingRate =
     trend = fit_trend(part.time_seconds, part.values, resolution_of(series))
     unit = str(series.sensor.unit)
     if trend is None:
-        return _undecided(series, rate, "drift_over_phase", "too few readings in the baseline for a slope")
+        return _undecided(series, rate, "drift_over_phase", say("too few readings in the baseline for a slope"))
     least, most = _magnitude(trend.slope, trend.half_width)
     allowed = ALLOWED_REMAINING + (resolution_of(series) or 0.0)
     drift = most * trend.span_seconds
     if least > rate.per_second:
-        answer, why = Answer.NO, f"it moves by {trend.slope * 60:+.2f} K/min, more than {_spoken(rate)}"
+        answer, why = (
+            Answer.NO,
+            say("it moves by {slope:+.2f} K/min, more than {spoken}", slope=trend.slope * 60, spoken=_spoken(rate)),
+        )
     elif most <= rate.per_second or drift <= allowed:
         answer, why = Answer.YES, ""
     else:
-        answer, why = Answer.UNKNOWN, f"it may drift by up to {drift:.1f} K over the phase"
+        answer, why = Answer.UNKNOWN, say("it may drift by up to {drift:.1f} K over the phase", drift=drift)
     return Settled(
         settled=answer,
         slope=_slope_figure(trend, series),
@@ -249,7 +271,13 @@ def _too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
     least, _ = _magnitude(end.trend.slope, end.trend.half_width)
     if least * end.to_interval <= rate.per_second:
         return []
-    return [f"it moves by {end.trend.slope * end.to_interval * 60:+.2f} K/min, more than {_spoken(rate)}"]
+    return [
+        say(
+            "it moves by {slope:+.2f} K/min, more than {spoken}",
+            slope=end.trend.slope * end.to_interval * 60,
+            spoken=_spoken(rate),
+        )
+    ]
 
 
 def _may_be_too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
@@ -257,7 +285,14 @@ def _may_be_too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
     if most * end.to_interval <= rate.per_second:
         return []
     slope, half = (60 * value * end.to_interval for value in (end.trend.slope, end.trend.half_width))
-    return [f"its slope is only known to {slope:+.2f} ± {half:.2f} K/min, against {_spoken(rate)}"]
+    return [
+        say(
+            "its slope is only known to {slope:+.2f} ± {half:.2f} K/min, against {spoken}",
+            slope=slope,
+            half=half,
+            spoken=_spoken(rate),
+        )
+    ]
 
 
 def _magnitude(value: float, reach: float) -> tuple[float, float]:
@@ -266,7 +301,12 @@ def _magnitude(value: float, reach: float) -> tuple[float, float]:
 
 
 def _spoken(rate: SettlingRate) -> str:
-    return f"{rate.kelvin:g} K in {rate.seconds / 60:g} min ({rate.name})"
+    return say(
+        "{kelvin:g} K in {seconds:g} min ({rate_name})",
+        kelvin=rate.kelvin,
+        seconds=rate.seconds / 60,
+        rate_name=rate.name,
+    )
 
 
 def _per_minute(series: Series) -> str:

@@ -14,6 +14,7 @@ from pytest_thermal.analysis.settled import Settled, judge_baseline_settled, jud
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.time_constants import TimeConstants, fit_time_constants
 from pytest_thermal.model.phases import PhaseName
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure, Phase, Series
 
 
@@ -115,4 +116,4 @@ def _slow(heating: TimeConstants | None, cooling: TimeConstants | None) -> Figur
 
 
 def _absent(name: str, series: Series) -> Figure:
-    return Figure.missing(name, str(series.sensor.unit), f"the run has no {name} phase")
+    return Figure.missing(name, str(series.sensor.unit), say("the run has no {name} phase", name=name))

@@ -11,6 +11,7 @@ from enum import Enum
 import numpy as np
 
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 
 ANY_REASON = "slowdown"
@@ -88,14 +89,16 @@ def measure_throttling(reasons: Mapping[str, Series], phase: Phase) -> Throttlin
             detail={"phase": phase.name, "reason": longest.name},
         )
     else:
-        why = "the device reports no thermal reason for throttling" if not reasons else _why_none(figures)
+        why = say("the device reports no thermal reason for throttling") if not reasons else _why_none(figures)
         total = Figure.missing("thermal_throttling", "milliseconds", why, phase=phase.name)
     return Throttling(reasons=figures, thermal=total)
 
 
 def _why_none(figures: Mapping[str, Figure]) -> str:
-    said = [f"{name}: {figure.reason}" for name, figure in figures.items() if figure.reason]
-    return "; ".join(said) or "none of the reasons that the device reports is thermal"
+    said = [
+        say("{name}: {reason}", name=name, reason=figure.reason) for name, figure in figures.items() if figure.reason
+    ]
+    return joined("; ", said) or say("none of the reasons that the device reports is thermal")
 
 
 def _spent(reason: str, series: Series, phase: Phase) -> Figure:
@@ -106,7 +109,7 @@ def _spent(reason: str, series: Series, phase: Phase) -> Figure:
     first = max(int(np.searchsorted(times, phase.start_seconds)) - 1, 0)
     times, values = times[first:], values[first:]
     if times.size < 2 or times[-1] < phase.start_seconds:
-        why = f"{times.size} readings around {phase.name}"
+        why = say("{size} readings around {phase_name}", size=times.size, phase_name=phase.name)
         return Figure.missing(reason, "milliseconds", why, kind=str(kind), phase=phase.name)
     spent, sigma = _counted(times, values, phase) if counter else _flagged(times, values, phase, series.period_seconds)
     return Figure(

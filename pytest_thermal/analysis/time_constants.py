@@ -13,6 +13,7 @@ from pytest_thermal.analysis.exponentials import ExponentialFit, fit_exponential
 from pytest_thermal.analysis.noise import noise_sigma, resolution_of
 from pytest_thermal.analysis.numerics import student_quantile
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure, FloatArray, Series
 
 WITHIN = 0.10
@@ -106,33 +107,37 @@ def fit_time_constants(series: Series, start_seconds: float, end_seconds: float)
     seconds = times - start_seconds
     unit = str(series.sensor.unit)
     if seconds.size < LEAST_READINGS:
-        return _refused(unit, f"{seconds.size} readings are too few for a curve")
+        return _refused(unit, say("{size} readings are too few for a curve", size=seconds.size))
     step = resolution_of(series)
     few = max(values.size // 50, 3)
     begin, end = float(np.median(values[:3])), float(np.median(values[-few:]))
     noise = _noise(values, begin, end, step)
     swing = abs(end - begin)
     if swing < max(6 * noise, 4 * (step or 0.0), 1e-6):
-        return _refused(unit, f"the temperature moves by {swing:.1f} only, too little against noise and resolution")
+        return _refused(
+            unit, say("the temperature moves by {swing:.1f} only, too little against noise and resolution", swing=swing)
+        )
     moved = max(4 * noise, 1.01 * (step or 0.0), 0.02 * swing)
     onset = _onset(series, start_seconds, seconds, values, moved)
     curve = _Curve(seconds=seconds - onset, values=values, step=step, noise=noise, swing=swing, unit=unit)
-    reason = "the curve has too few points"
+    reason = say("the curve has too few points")
     for cut in _cuts(curve, series.period_seconds):
         points = _points(curve, cut)
         if points is None:
             continue
         fit = fit_exponentials(points, cut.narrowest)
         if fit is None:
-            reason = "no exponentials follow the curve"
+            reason = say("no exponentials follow the curve")
             continue
         unlikely = fit.whiteness()
         plain = cut.skip == 0 and cut.narrowest == series.period_seconds
         if unlikely < (WHITE if plain else WHITE_ELSE) and fit.scatter > EXACT * swing:
-            reason = f"the residuals are not white (p = {unlikely:.2g}): the curve is not two exponentials"
+            reason = say(
+                "the residuals are not white (p = {unlikely:.2g}): the curve is not two exponentials", unlikely=unlikely
+            )
             continue
         if curve.bare and not _stays_on_staircase(fit, curve, cut):
-            reason = "the fitted curve leaves the staircase of the readings"
+            reason = say("the fitted curve leaves the staircase of the readings")
             continue
         return _told(fit, curve, cut, onset)
     return _refused(unit, reason)
@@ -203,9 +208,9 @@ def _told(fit: ExponentialFit, curve: _Curve, cut: _Cut, onset: float) -> TimeCo
     quantile = student_quantile(0.5 + SURE / 2, fit.freedom) * (STAIRCASE_CARE if curve.bare else 1.0)
     spread = quantile * fit.relative(slowest)
     if tau > span:
-        return _refused(curve.unit, f"the curve is shorter ({span:.0f} s) than its slow constant")
+        return _refused(curve.unit, say("the curve is shorter ({span:.0f} s) than its slow constant", span=span))
     if spread > WITHIN:
-        why = f"the slow constant, about {tau:.0f} s, is only known to ±{spread:.0%}"
+        why = say("the slow constant, about {tau:.0f} s, is only known to ±{spread:.0%}", tau=tau, spread=spread)
         return _refused(curve.unit, why, at_most=tau * (1 + spread) if spread < 1 else None)
     detail: dict[str, Scalar] = {
         "skipped_seconds": onset + cut.skip,
@@ -226,12 +231,12 @@ def _told(fit: ExponentialFit, curve: _Curve, cut: _Cut, onset: float) -> TimeCo
 
 def _why_no_fast(fit: ExponentialFit, curve: _Curve, cut: _Cut, quantile: float) -> str:
     if fit.taus.size == 1:
-        return "one exponential describes the curve"
+        return say("one exponential describes the curve")
     tau, spread = float(fit.taus[0]), quantile * fit.relative(0)
     if spread > WITHIN:
-        return f"the fast constant, about {tau:.1f} s, is only known to ±{spread:.0%}"
+        return say("the fast constant, about {tau:.1f} s, is only known to ±{spread:.0%}", tau=tau, spread=spread)
     if tau < 2 * cut.narrowest:
-        return f"faster than two readings ({2 * cut.narrowest:.0f} s)"
+        return say("faster than two readings ({narrowest:.0f} s)", narrowest=2 * cut.narrowest)
     if curve.bare:
         return ""
     later = _Cut(skip=cut.skip + max(tau / 2, cut.narrowest), narrowest=cut.narrowest, end=cut.end)
@@ -241,7 +246,11 @@ def _why_no_fast(fit: ExponentialFit, curve: _Curve, cut: _Cut, quantile: float)
         return ""
     moved = abs(math.log(float(again.taus[0]) / tau))
     if moved > WITHIN / 2 and moved > 2 * math.hypot(fit.relative(0), again.relative(0)):
-        return f"the fast constant depends on where the fit begins ({tau:.1f} s, {again.taus[0]:.1f} s): more modes"
+        return say(
+            "the fast constant depends on where the fit begins ({tau:.1f} s, {taus:.1f} s): more modes",
+            tau=tau,
+            taus=again.taus[0],
+        )
     return ""
 
 

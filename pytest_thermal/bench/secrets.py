@@ -12,6 +12,8 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
 
+from pytest_thermal.model.said import Said, say
+
 _HEAD = 4
 _SHOWS_HEAD_FROM = 12  # four characters of a shorter key would be too much of it
 _REDACTED_FROM = 6  # a key as short as "a" would shred every text; it is no secret either
@@ -32,11 +34,11 @@ def _head(key: str) -> str:
 def describe_key(key: SecretStr | None) -> str:
     """What may be shown of a key: `sk-a…, 51 characters`; of one shorter than 12 characters only the length."""
     if key is None:
-        return "none"
+        return say("none")
     text = key.get_secret_value()
-    length = f"{len(text)} character{'' if len(text) == 1 else 's'}"
+    length = say("1 character") if len(text) == 1 else say("{count} characters", count=len(text))
     head = _head(text)
-    return f"{head}…, {length}" if head else length
+    return say("{head}…, {length}", head=head, length=length) if head else length
 
 
 def looks_like_key(text: str) -> bool:
@@ -97,6 +99,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text without keys; the same object when there is none in it."""
+        if isinstance(text, Said):
+            return text.mapped(self.text)
         # Plain searches first: nearly every text holds no key, and they are many times faster than the patterns.
         if self._known is not None and any(needle in text for needle in self._needles):
             text = self._known.sub(self._replace, text)

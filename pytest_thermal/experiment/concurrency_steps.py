@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT
+from pytest_thermal.model.said import say
 
 FIRST = 8
 STEP = 4
@@ -50,29 +51,41 @@ def decide(steps: Sequence[Step]) -> Decision | None:
     if now.failed_share > MOST_FAILED:
         return Decision(
             concurrency=before.concurrency if before else now.concurrency,
-            because=f"{now.failed_share:.0%} of the requests failed at {now.concurrency}",
+            because=say(
+                "{failed_share:.0%} of the requests failed at {concurrency}",
+                failed_share=now.failed_share,
+                concurrency=now.concurrency,
+            ),
             full=False,
         )
     used = now.utilization_percent
     if used is not None and used >= FULL_UTILIZATION_PERCENT and _is_steady(now):
         return Decision(
             concurrency=now.concurrency,
-            because=f"utilisation is {used:.0f} % and the temperature is steady",
+            because=say("utilisation is {used:.0f} % and the temperature is steady", used=used),
             full=True,
         )
     slower = _times(now.latency_p50_seconds, first.latency_p50_seconds)
     if before is not None and slower is not None and slower >= SLOWER:
         gained = now.requests_per_second / before.requests_per_second if before.requests_per_second else MORE_THROUGHPUT
         if gained < MORE_THROUGHPUT:
-            said = "not known" if used is None else f"{used:.0f} %"
+            said = say("not known") if used is None else f"{used:.0f} %"
             return Decision(
                 concurrency=before.concurrency,
-                because=f"latency is {slower:.1f} times that at {first.concurrency}, for {gained - 1:+.0%} requests a"
-                f" second; utilisation is {said}",
+                because=say(
+                    "latency is {slower:.1f} times that at {concurrency}, for {gained:+.0%} requests a "
+                    "second; utilisation is {said}",
+                    slower=slower,
+                    concurrency=first.concurrency,
+                    gained=gained - 1,
+                    said=said,
+                ),
                 full=False,
             )
     if now.concurrency + STEP > MOST:
-        return Decision(concurrency=now.concurrency, because=f"no more than {MOST} are tried", full=False)
+        return Decision(
+            concurrency=now.concurrency, because=say("no more than {most} are tried", most=MOST), full=False
+        )
     return None
 
 

@@ -20,6 +20,7 @@ from pytest_thermal.experiment.watcher import Watcher
 from pytest_thermal.load import LoadError, Loads, Work
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import (
     Offer,
     RecorderError,
@@ -108,7 +109,7 @@ class Experiment:
         self._records: dict[str, PhaseRecord] = {}
         self._broken: ExperimentBrokenError | None = None
         self._stop = threading.Event()
-        self._why_stopped = "stopped before its end"
+        self._why_stopped = say("stopped before its end")
         self._run: Path | None = None
         self._recorder: RunningRecorder | None = None
         self._watcher: Watcher | None = None
@@ -153,8 +154,8 @@ class Experiment:
                     raise self._broken
                 if self._closed:
                     raise ExperimentBrokenError(
-                        f"the run has ended, and its {name} was not gone through",
-                        remedy="ask for it in a test, while the run goes on",
+                        say("the run has ended, and its {name} was not gone through", name=name),
+                        remedy=say("ask for it in a test, while the run goes on"),
                     )
                 self._go_through(name)
         return self._records[phase]
@@ -175,7 +176,11 @@ class Experiment:
             return
         self._closed = True
         if set(self.plan.names) - set(self._records):
-            because = f"{because}; phases gone through: {', '.join(self._records) or 'none'}"
+            because = say(
+                "{because}; phases gone through: {names}",
+                because=because,
+                names=joined(", ", self._records) or say("none"),
+            )
         self._because = self._redactor.text(because)
         self._stack.close()
 
@@ -191,8 +196,8 @@ class Experiment:
         except (RecordingError, LoadError) as error:
             self._break(ExperimentBrokenError(error.seen, likely=error.likely, remedy=error.remedy, phase=name), name)
         except BaseException as error:  # Ctrl-C, a timeout of pytest's: a phase that was left cannot be gone on with
-            why = f"interrupted by {type(error).__name__}"
-            self._broken = ExperimentBrokenError(why, remedy="run it again; what was recorded is kept", phase=name)
+            why = say("interrupted by {name}", name=type(error).__name__)
+            self._broken = ExperimentBrokenError(why, remedy=say("run it again; what was recorded is kept"), phase=name)
             self.close(why)
             raise
         if name == self.plan.names[-1]:
@@ -204,7 +209,7 @@ class Experiment:
         if self._recorder is not None:
             with contextlib.suppress(RecorderError):
                 self._recorder.event("broken", text=text, phase=phase)
-        self.close(f"broken: {error.seen}")
+        self.close(say("broken: {seen}", seen=error.seen))
         raise error
 
     def _begin(self) -> None:
@@ -279,24 +284,31 @@ class Experiment:
         ):
             if value is not None and kind not in kinds:
                 raise ExperimentBrokenError(
-                    f"{setting} is set, and no temperature of that kind is measured: it would protect nothing",
-                    likely="a driver is missing, or the bench file is another machine's",
-                    remedy="pytest --sensors says why for each source; remove the setting to go without it",
+                    say(
+                        "{setting} is set, and no temperature of that kind is measured: it would protect nothing",
+                        setting=setting,
+                    ),
+                    likely=say("a driver is missing, or the bench file is another machine's"),
+                    remedy=say("pytest --sensors says why for each source; remove the setting to go without it"),
                 )
         cards = {sensor.device for sensor in sensors if kind_of(sensor.device) is Kind.ACCELERATOR}
         wanted = monitor.gpu_indices
         if wanted is not None and len(cards) < len(wanted):
             raise ExperimentBrokenError(
-                f"gpu_indices names {len(wanted)} accelerators, and {len(cards)} can be measured"
-                + (f": {', '.join(sorted(cards))}" if cards else ""),
-                likely="a card is lost, its driver is missing, or the bench file is another machine's",
-                remedy="pytest --sensors says why for each source",
+                say(
+                    "gpu_indices names {count} accelerators, and {count_2} can be measured",
+                    count=len(wanted),
+                    count_2=len(cards),
+                )
+                + (say(": {names}", names=joined(", ", sorted(cards))) if cards else ""),
+                likely=say("a card is lost, its driver is missing, or the bench file is another machine's"),
+                remedy=say("pytest --sensors says why for each source"),
             )
 
     def _wait_until_idle(self, sensors: Sequence[Sensor]) -> None:
         check = IdleCheck(sensors, time_scale=self.plan.time_scale)
         if not check.possible:
-            self._notice("no device tells its utilisation: whether the bench is idle is not known", "warning")
+            self._notice(say("no device tells its utilisation: whether the bench is idle is not known"), "warning")
             return
         watcher = self._watched()
         watcher.listen(check.add)
@@ -308,12 +320,14 @@ class Experiment:
                 busy = check.busy()
                 if busy and not told and check.answered():
                     told = True
-                    self._notice(f"waiting for the bench to be idle: {_spoken(busy)}", "warning")
+                    self._notice(say("waiting for the bench to be idle: {spoken}", spoken=_spoken(busy)), "warning")
                 if time.monotonic() > deadline:
                     silent = check.silent()
                     if busy or not check.heard:
                         raise self._not_idle(check)
-                    self._notice(f"whether these are idle is not known: {', '.join(silent)}", "warning")
+                    self._notice(
+                        say("whether these are idle is not known: {names}", names=joined(", ", silent)), "warning"
+                    )
                     break
         finally:
             watcher.unlisten(check.add)
@@ -322,16 +336,25 @@ class Experiment:
         busy = check.busy()
         if not busy:
             return ExperimentBrokenError(
-                f"no utilisation was read for {WAITS_SECONDS:.0f} s, so whether the bench is idle is not known",
-                likely="the tool that tells it hangs",
-                remedy="pytest --sensors",
+                say(
+                    "no utilisation was read for {waits_seconds:.0f} s, so whether the bench is idle is not known",
+                    waits_seconds=WAITS_SECONDS,
+                ),
+                likely=say("the tool that tells it hangs"),
+                remedy=say("pytest --sensors"),
             )
         processes = busiest_processes()
-        who = ", ".join(process.text for process in processes) or "a process on the accelerator, or of a container"
+        who = joined(", ", (process.text for process in processes)) or say(
+            "a process on the accelerator, or of a container"
+        )
         return ExperimentBrokenError(
-            f"the bench is not idle after waiting for {WAITS_SECONDS:.0f} s: {_spoken(busy)}",
-            likely=f"something else runs on it: {who}",
-            remedy="end it, or wait for it; a baseline under load would make every rise too small",
+            say(
+                "the bench is not idle after waiting for {waits_seconds:.0f} s: {spoken}",
+                waits_seconds=WAITS_SECONDS,
+                spoken=_spoken(busy),
+            ),
+            likely=say("something else runs on it: {who}", who=who),
+            remedy=say("end it, or wait for it; a baseline under load would make every rise too small"),
         )
 
     def _one_phase(self, name: str) -> PhaseRecord:
@@ -356,7 +379,7 @@ class Experiment:
         if name in LOADED_PHASES and following not in LOADED_PHASES:
             # The cooldown begins with the load's end, not when somebody asks for it.
             end_seconds = self._enter(following)
-            self._end_loads(f"end of {name}")
+            self._end_loads(say("end of {name}", name=name))
         elif following is not None and name in LOADED_PHASES:
             end_seconds = self._enter(following)
         else:
@@ -396,16 +419,21 @@ class Experiment:
             self._notice(note, "note")
         if not works and not self._works:
             raise ExperimentBrokenError(
-                f"there is nothing to load this bench with: {'; '.join(notes) or 'no load is planned'}",
-                likely="[stress] mode asks for what this machine does not have",
-                remedy="another mode, or --accelerator-cmd with a command that burns the accelerators",
+                say(
+                    "there is nothing to load this bench with: {names}",
+                    names=joined("; ", notes) or say("no load is planned"),
+                ),
+                likely=say("[stress] mode asks for what this machine does not have"),
+                remedy=say("another mode, or --accelerator-cmd with a command that burns the accelerators"),
                 phase=self._phase[0] if self._phase else "",
             )
         phase = self._phase[0] if self._phase else ""
         watcher = self._watched()
         for work in works:
             if watcher.critical():
-                self._notice(f"{work.tool} stays off: {watcher.critical()}", "critical")
+                self._notice(
+                    say("{tool} stays off: {critical}", tool=work.tool, critical=watcher.critical()), "critical"
+                )
                 continue
             loads.add(work)
             if watcher.critical():  # it came up while the others were taken off
@@ -422,9 +450,9 @@ class Experiment:
         if lost:
             name, ended = lost[0]
             raise ExperimentBrokenError(
-                f"the {name} load was lost: {ended}",
-                likely="its tool cannot run here, or it was ended by somebody",
-                remedy="run it by hand and read what it says; the run directory's events.jsonl has its last words",
+                say("the {name} load was lost: {ended}", name=name, ended=ended),
+                likely=say("its tool cannot run here, or it was ended by somebody"),
+                remedy=say("run it by hand and read what it says; the run directory's events.jsonl has its last words"),
                 phase=phase,
             )
 
@@ -445,20 +473,26 @@ class Experiment:
             if work.kind != "inference" or status.ok > 0:
                 continue
             if status.requests:
-                worst = max(status.errors, key=lambda text: status.errors[text], default="no answer")
-                what = f"none of {status.requests} inference requests succeeded: {worst}"
-                likely = "the key, the model or the gateway; the load would not be one"
+                worst = max(status.errors, key=lambda text: status.errors[text], default=say("no answer"))
+                what = say(
+                    "none of {requests} inference requests succeeded: {worst}", requests=status.requests, worst=worst
+                )
+                likely = say("the key, the model or the gateway; the load would not be one")
             elif status.in_flight:
                 seconds = max(self.plan.seconds[phase], FIRST_ANSWER_SECONDS)
-                what = f"none of {status.in_flight} inference requests was answered within {seconds:g} s"
-                likely = "the gateway hangs, or the model is slower than the ramp is long"
+                what = say(
+                    "none of {in_flight} inference requests was answered within {seconds:g} s",
+                    in_flight=status.in_flight,
+                    seconds=seconds,
+                )
+                likely = say("the gateway hangs, or the model is slower than the ramp is long")
             else:
-                what = f"no inference request was made: {status.text}"
-                likely = "the load generator does not come up on this machine"
+                what = say("no inference request was made: {status}", status=status.text)
+                likely = say("the load generator does not come up on this machine")
             raise ExperimentBrokenError(
                 what,
                 likely=likely,
-                remedy="pytest suites/supernode says at which layer; a longer --ramp for a model that is so slow",
+                remedy=say("pytest suites/supernode says at which layer; a longer --ramp for a model that is so slow"),
                 phase=phase,
             )
 
@@ -466,25 +500,25 @@ class Experiment:
         """Wait, and give up where there is nothing left to wait for."""
         self._stop.wait(seconds)
         if self._stop.is_set():
-            raise ExperimentBrokenError(self._why_stopped, remedy="run it again; what was recorded is kept")
+            raise ExperimentBrokenError(self._why_stopped, remedy=say("run it again; what was recorded is kept"))
         watcher = self._watcher
         if watcher is not None and watcher.failure:
             raise ExperimentBrokenError(
-                f"what watches over the load failed: {watcher.failure}",
-                likely="a fault of this plugin, or a disk that gives back what was not written",
-                remedy="run it again; the load was taken off",
+                say("what watches over the load failed: {failure}", failure=watcher.failure),
+                likely=say("a fault of this plugin, or a disk that gives back what was not written"),
+                remedy=say("run it again; the load was taken off"),
             )
         recorder = self._recording()
         if not recorder.alive:
             ended = recorder.stop()
             raise ExperimentBrokenError(
                 ended.because,
-                likely="it was killed, or the machine ran out of memory",
-                remedy=f"the run is readable up to its last tick: --replay {self._run}",
+                likely=say("it was killed, or the machine ran out of memory"),
+                remedy=say("the run is readable up to its last tick: --replay {run}", run=self._run),
                 phase=self._phase[0] if self._phase else "",
             )
 
-    def _end_loads(self, because: str = "the run ends") -> None:
+    def _end_loads(self, because: str = say("the run ends")) -> None:
         if self._loads is None:
             return
         for work, ended in self._loads.stop():
@@ -518,12 +552,14 @@ _Part = TypeVar("_Part")
 
 def _there(part: _Part | None) -> _Part:
     if part is None:
-        raise ExperimentBrokenError("the experiment has not begun")
+        raise ExperimentBrokenError(say("the experiment has not begun"))
     return part
 
 
 def _spoken(busy: Mapping[str, float]) -> str:
-    return ", ".join(f"{device} at {percent:.0f} %" for device, percent in busy.items())
+    return joined(
+        ", ", (say("{device} at {percent:.0f} %", device=device, percent=percent) for device, percent in busy.items())
+    )
 
 
 def why_late(offers: Mapping[str, Offer]) -> str:
@@ -531,13 +567,19 @@ def why_late(offers: Mapping[str, Offer]) -> str:
     reasons = [offer.priority for offer in offers.values() if offer.sensors and offer.priority.startswith("default: ")]
     if not reasons:
         return ""
-    return f"samples may come tens of milliseconds late under load: {reasons[0].removeprefix('default: ')}"
+    return say(
+        "samples may come tens of milliseconds late under load: {removeprefix}",
+        removeprefix=reasons[0].removeprefix("default: "),
+    )
 
 
 def _no_sensors(offers: Mapping[str, Offer]) -> ExperimentBrokenError:
-    told = "; ".join(f"{name}: {offer.reason}" for name, offer in offers.items() if offer.reason)
+    told = joined(
+        "; ",
+        (say("{name}: {reason}", name=name, reason=offer.reason) for name, offer in offers.items() if offer.reason),
+    )
     return ExperimentBrokenError(
         "no source offers a single sensor: " + told[:400],
-        likely="this is a virtual machine or a container that hides its hardware, or drivers are missing",
-        remedy="pytest --sensors says why for each source; --sysfs DIR where the host's /sys is mounted elsewhere",
+        likely=say("this is a virtual machine or a container that hides its hardware, or drivers are missing"),
+        remedy=say("pytest --sensors says why for each source; --sysfs DIR where the host's /sys is mounted elsewhere"),
     )

@@ -15,6 +15,7 @@ from pytest_thermal.experiment.lock import BenchLock
 from pytest_thermal.load import Loads, LoadStatus
 from pytest_thermal.load.inference_work import inference_work
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.recording import Follower, RunClock, SourceOrder, create_run, start_recorder
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
@@ -139,7 +140,9 @@ def _wait(load: RunningLoad, seconds: float) -> None:
     while (left_seconds := deadline - time.monotonic()) > 0:
         ended = load.ended
         if ended is not None:
-            raise ExperimentBrokenError(f"the inference load was lost: {ended.because}", likely=ended.tail)
+            raise ExperimentBrokenError(
+                say("the inference load was lost: {because}", because=ended.because), likely=ended.tail
+            )
         time.sleep(min(0.2, left_seconds))
 
 
@@ -154,8 +157,8 @@ class _Gauge:
         self._hot = {sensor.id for sensor in ours if sensor.unit is Unit.CELSIUS}
         if not self._used and not self._hot:
             raise ExperimentBrokenError(
-                "no accelerator or processor of this bench tells its utilisation or temperature",
-                remedy="pytest --sensors says why for each source",
+                say("no accelerator or processor of this bench tells its utilisation or temperature"),
+                remedy=say("pytest --sensors says why for each source"),
             )
         self._follower = Follower(run)
         self._rows: dict[str, list[float]] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.phases import IDLE_UTILIZATION_PERCENT
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import say
 
 LOOKED_AT_SECONDS = 5.0
 """Utilisation is averaged over this long: an idle machine has its moments."""
@@ -84,7 +85,7 @@ class BusyProcess:
     @property
     def text(self) -> str:
         """In words."""
-        return f"{self.name} (process {self.pid}, {self.cores:.1f} cores)"
+        return say("{name} (process {pid}, {cores:.1f} cores)", name=self.name, pid=self.pid, cores=self.cores)
 
 
 def busiest_processes(

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pytest_thermal.experiment.errors import BenchBusyError, ExperimentBrokenError
+from pytest_thermal.model.said import say
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -70,15 +71,18 @@ class BenchLock:
             descriptor = self._opened()
         except FileNotFoundError:
             raise ExperimentBrokenError(
-                f"{self._path.parent}: there is no such folder for the lock",
-                likely=f"${VARIABLE} names one that was not made",
-                remedy=f"make it, for all users of this machine, or unset ${VARIABLE}",
+                say("{parent}: there is no such folder for the lock", parent=self._path.parent),
+                likely=say("${variable} names one that was not made", variable=VARIABLE),
+                remedy=say("make it, for all users of this machine, or unset ${variable}", variable=VARIABLE),
             ) from None
         except OSError as error:
             raise ExperimentBrokenError(
-                f"{self._path}: cannot be opened: {error.strerror}",
-                likely="another user made it with other permissions, or the folder is not writable",
-                remedy=f"remove that file while no thermal run goes on, or set ${VARIABLE} to a folder of all users",
+                say("{path}: cannot be opened: {strerror}", path=self._path, strerror=error.strerror),
+                likely=say("another user made it with other permissions, or the folder is not writable"),
+                remedy=say(
+                    "remove that file while no thermal run goes on, or set ${variable} to a folder of all users",
+                    variable=VARIABLE,
+                ),
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,9 +90,9 @@ class BenchLock:
             holder = _holder(descriptor)
             os.close(descriptor)
             raise BenchBusyError(
-                f"this machine is being loaded by {holder}",
-                likely="another thermal run, of another user or another xdist worker, is under way",
-                remedy="wait until it has ended, or end it; one machine is loaded by one run at a time",
+                say("this machine is being loaded by {holder}", holder=holder),
+                likely=say("another thermal run, of another user or another xdist worker, is under way"),
+                remedy=say("wait until it has ended, or end it; one machine is loaded by one run at a time"),
             ) from None
         self._descriptor = descriptor
         os.ftruncate(descriptor, 0)
@@ -133,7 +137,13 @@ def _holder(descriptor: int) -> str:
     try:
         told = json.loads(os.pread(descriptor, 4096, 0))
         if told["pid"] == os.getpid():
-            return f"this very session ({told['what']}, since {told['since']})"
-        return f"process {told['pid']} of {told['user']} since {told['since']} ({told['what']})"
+            return say("this very session ({what}, since {since})", what=told["what"], since=told["since"])
+        return say(
+            "process {pid} of {user} since {since} ({what})",
+            pid=told["pid"],
+            user=told["user"],
+            since=told["since"],
+            what=told["what"],
+        )
     except (ValueError, KeyError, TypeError, OSError):
-        return "another process"
+        return say("another process")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_thermal.bench import Bench
 from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.said import joined, say
 
 BASELINE_SECONDS = 300.0
 """Long enough for a mean over its last minute, and to see that the bench is cold and idle."""
@@ -50,11 +51,19 @@ class Plan:
             seconds = self.seconds[name]
             if not (math.isfinite(seconds) and seconds >= LEAST_TICKS * self.period_seconds):
                 raise PlanError(
-                    f"{name}: {seconds:g} s ({self.origins.get(name, 'default')}) holds fewer than {LEAST_TICKS} "
-                    f"readings at one every {self.period_seconds:g} s\n"
-                    "likely: a unit was forgotten, or the sample interval is meant for a longer run\n"
-                    f"try: {self.origins.get(name, 'the option')} of at least {LEAST_TICKS * self.period_seconds:g} s, "
-                    "or a shorter sample interval in the bench file"
+                    say(
+                        "{name}: {seconds:g} s ({get}) holds fewer than {least_ticks} readings at one every "
+                        "{period_seconds:g} s\nlikely: a unit was forgotten, or the sample interval is meant for "
+                        "a longer run\ntry: {get_2} of at least {least_ticks_2:g} s, or a shorter sample interval "
+                        "in the bench file",
+                        name=name,
+                        seconds=seconds,
+                        get=self.origins.get(name, "default"),
+                        least_ticks=LEAST_TICKS,
+                        period_seconds=self.period_seconds,
+                        get_2=self.origins.get(name, "the option"),
+                        least_ticks_2=LEAST_TICKS * self.period_seconds,
+                    )
                 )
 
     @property
@@ -84,7 +93,9 @@ class Plan:
             PlanError: It is not in the plan.
         """
         if phase not in self.names:
-            raise PlanError(f"this run has no {phase} phase; it has: {', '.join(self.names)}")
+            raise PlanError(
+                say("this run has no {phase} phase; it has: {names}", phase=phase, names=joined(", ", self.names))
+            )
         return self.names[: self.names.index(phase) + 1]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
 HYSTERESIS_CELSIUS = 2.0
@@ -39,9 +40,15 @@ class Crossing:
     @property
     def text(self) -> str:
         """In words."""
-        what = "critical threshold" if self.critical else "threshold"
-        limit = f"{self.threshold_celsius:g} °C ({self.origin})"
-        return f"{self.sensor} is at {self.celsius:.1f} °C, above the {what} of {limit}"
+        what = say("critical threshold") if self.critical else say("threshold")
+        limit = say("{threshold_celsius:g} °C ({origin})", threshold_celsius=self.threshold_celsius, origin=self.origin)
+        return say(
+            "{sensor} is at {celsius:.1f} °C, above the {what} of {limit}",
+            sensor=self.sensor,
+            celsius=self.celsius,
+            what=what,
+            limit=limit,
+        )
 
 
 def thresholds_of(

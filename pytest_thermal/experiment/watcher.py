@@ -14,6 +14,7 @@ from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 from pytest_thermal.load import Loads, LoadStatus, Work
 from pytest_thermal.model.readings import Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Follower, RecorderError, RunningRecorder
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
@@ -93,7 +94,7 @@ class Watcher:
             self._phase = None if phase is None else (phase, time_seconds)
         if phase is not None:
             seconds = self._plan.seconds[phase]
-            self._tell(Notice(text=f"{phase} for {seconds:g} s", kind="phase"))
+            self._tell(Notice(text=say("{phase} for {seconds:g} s", phase=phase, seconds=seconds), kind="phase"))
 
     def listen(self, listener: Listener) -> None:
         """Hand every row of readings to ``listener`` too."""
@@ -135,7 +136,7 @@ class Watcher:
                 self._report()
         except Exception as error:  # noqa: BLE001 - whatever it is, a load that nobody watches must not go on
             with self._guard:
-                self._failure = f"{type(error).__name__}: {error}"
+                self._failure = say("{name}: {error}", name=type(error).__name__, error=error)
             self._loads.stop()
 
     def _look_at_readings(self) -> None:
@@ -167,7 +168,9 @@ class Watcher:
             seen_seconds = self._seen.get(sensor)
             blind = seen_seconds is not None and now_seconds - seen_seconds > patience_seconds
             if blind and sensor not in self._blind:
-                self._say(f"{sensor} gives no reading: its critical threshold protects nothing", "warning")
+                self._say(
+                    say("{sensor} gives no reading: its critical threshold protects nothing", sensor=sensor), "warning"
+                )
             (self._blind.add if blind else self._blind.discard)(sensor)
 
     def _crossed(self, crossing: Crossing) -> None:
@@ -176,17 +179,26 @@ class Watcher:
             with self._guard:
                 self._critical = self._critical or crossing.text
             self._loads.stop()
-            self._say("the load is taken off and stays off; recording goes on", "critical")
+            self._say(say("the load is taken off and stays off; recording goes on"), "critical")
 
     def _look_at_loads(self) -> None:
         self._look_at_their_share(self._account.look())
         for work, ended in self._loads.lost():
             if work not in self._said_lost:
                 self._said_lost.append(work)
-                said = f"{ended.because}: {ended.tail.splitlines()[-1]}" if ended.tail else ended.because
+                said = (
+                    say("{because}: {last}", because=ended.because, last=ended.tail.splitlines()[-1])
+                    if ended.tail
+                    else ended.because
+                )
                 with self._guard:
                     self._lost.append((work.kind, said))
-                self._say(f"the {work.kind} load ({work.tool}) was lost: {said}", "load", what="lost", load=work.kind)
+                self._say(
+                    say("the {kind} load ({tool}) was lost: {said}", kind=work.kind, tool=work.tool, said=said),
+                    "load",
+                    what="lost",
+                    load=work.kind,
+                )
 
     def _look_at_their_share(self, share: float | None) -> None:
         """Whether the CPU load has the processors: told once a phase, with who has them instead."""
@@ -197,9 +209,14 @@ class Watcher:
             return
         self._said_starved.add(phase)
         own = {load.process_id for load in self._loads.running}
-        others = ", ".join(process.text for process in busiest_processes(without_sessions=own))
-        beside = f"; beside it: {others}" if others else ""
-        self._say(f"the loads had {share:.0%} of their cores' time{beside}", "load", what="starved", beside=others)
+        others = joined(", ", (process.text for process in busiest_processes(without_sessions=own)))
+        beside = say("; beside it: {others}", others=others) if others else ""
+        self._say(
+            say("the loads had {share:.0%} of their cores' time{beside}", share=share, beside=beside),
+            "load",
+            what="starved",
+            beside=others,
+        )
 
     def _book(self, stretch: Mapping[str, object]) -> None:
         with contextlib.suppress(RecorderError):
@@ -216,7 +233,10 @@ class Watcher:
                     self._recorder.add_facts(calibration=dict(status.calibration))
             if status.client_limited and phase and (work.tool, phase) not in self._said_limited:
                 self._said_limited.add((work.tool, phase))
-                text = f"client-limited: {status.client_limited}; times of requests are not the gateway's"
+                text = say(
+                    "client-limited: {client_limited}; times of requests are not the gateway's",
+                    client_limited=status.client_limited,
+                )
                 self._say(text, "load", what="client-limited", load=work.kind, phase=phase)
 
     def _report(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pytest_thermal.analysis import drift as drift_of
 from pytest_thermal.analysis import not_comparable
 from pytest_thermal.findings.earlier import Earlier
@@ -19,9 +21,13 @@ from pytest_thermal.findings.run_facts import comparable_facts
 from pytest_thermal.findings.telling import shortened
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Series
 
 WHOLE_REASON = 120
+
+BY: Mapping[str, str] = {"rise": say("rise"), "resistance": say("resistance")}
+"""What a drift is told by."""
 
 
 def drift(material: Material, earlier: Earlier | None, subject: str) -> Verdict:
@@ -29,13 +35,15 @@ def drift(material: Material, earlier: Earlier | None, subject: str) -> Verdict:
     series = need_series(material, subject)
     before = _earlier_of(material, earlier)
     if isinstance(before, str):
-        return skipped(f"{subject}: {before}")
+        return skipped(say("{subject}: {before}", subject=subject, before=before))
     if not material.to_be_loaded(series.sensor.device):
-        return skipped(f"{subject}: {series.sensor.device} was not to be loaded")
+        return skipped(say("{subject}: {device} was not to be loaded", subject=subject, device=series.sensor.device))
     then = before.series(subject)
     name = before.recording.path.name
     if then is None or then.sensor.identity != series.sensor.identity:
-        raise OpenError(f"{subject} is not in the earlier run {name}, or is another part there")
+        raise OpenError(
+            say("{subject} is not in the earlier run {name}, or is another part there", subject=subject, name=name)
+        )
     need_phases(material, "baseline", "steady")
     found = drift_of(
         material.figures(series).rise,
@@ -45,7 +53,14 @@ def drift(material: Material, earlier: Earlier | None, subject: str) -> Verdict:
     )
     limit = material.limits["drift_most"]
     if found.value is None:
-        raise OpenError(f"the drift of {subject} against {name} is not known: {found.reason}")
+        raise OpenError(
+            say(
+                "the drift of {subject} against {name} is not known: {reason}",
+                subject=subject,
+                name=name,
+                reason=found.reason,
+            )
+        )
     by = str(found.detail.get("figure", "rise"))
     evidence: dict[str, Scalar] = {
         "drift_celsius": found.value,
@@ -58,46 +73,66 @@ def drift(material: Material, earlier: Earlier | None, subject: str) -> Verdict:
         "limit_origin": limit.origin,
     }
     sigma = f" ± {max(found.uncertainty, 0.05):.1f}" if found.uncertainty is not None else ""
-    words = "hotter" if found.value >= 0 else "cooler"
-    said = f"{subject} gets {abs(found.value):.1f}{sigma} °C {words} than in {name}, by its {by}"
+    words = say("hotter") if found.value >= 0 else say("cooler")
+    said = say(
+        "{subject} gets {found:.1f}{sigma} °C {words} than in {name}, by its {by}",
+        subject=subject,
+        found=abs(found.value),
+        sigma=sigma,
+        words=words,
+        name=name,
+        by=BY.get(by, by),
+    )
     if found.value >= limit.value:
         likely, advice = fault_words(
             material,
             series,
-            "paste has aged, filters or radiator have clogged, or coolant is lost",
-            "clean, top up, bleed",
+            say("paste has aged, filters or radiator have clogged, or coolant is lost"),
+            say("clean, top up, bleed"),
         )
-        return failed(f"{said}; {limit.text} or more fails", likely=likely, advice=advice, evidence=evidence)
+        return failed(
+            say("{said}; {limit} or more fails", said=said, limit=limit.text),
+            likely=likely,
+            advice=advice,
+            evidence=evidence,
+        )
     _need_same_ground(material, series)
     try:
         _need_same_ground(before, then)
     except OpenError as error:
         raise OpenError(
-            f"the earlier run {name} is no ground to compare on: {error.seen}", advice="--against another run"
+            say("the earlier run {name} is no ground to compare on: {seen}", name=name, seen=error.seen),
+            advice=say("--against another run"),
         ) from error
     warnings: tuple[str, ...] = ()
     if found.value <= -limit.value:
-        warnings = (f"{said}: check that the load is the same, and that the sensor is the same part's",)
-    return passed(f"{said}; less than {limit.text}", warnings=warnings, evidence=evidence)
+        warnings = (say("{said}: check that the load is the same, and that the sensor is the same part's", said=said),)
+    return passed(say("{said}; less than {limit}", said=said, limit=limit.text), warnings=warnings, evidence=evidence)
 
 
 def _earlier_of(material: Material, earlier: Earlier | None) -> Material | str:
     """The earlier run, or why there is nothing to compare with."""
     if earlier is None:
-        return "not compared with an earlier run"
-    why = shortened("; ".join(earlier.why), WHOLE_REASON)
+        return say("not compared with an earlier run")
+    why = shortened(joined("; ", earlier.why), WHOLE_REASON)
     if earlier.recording is None:
         if earlier.named:
-            raise OpenError(f"no comparison with {earlier.name}: {why}", advice="--against latest, or another run")
-        return f"no earlier run to compare with: {why}" if why else "no earlier run to compare with"
+            raise OpenError(
+                say("no comparison with {earlier_name}: {why}", earlier_name=earlier.name, why=why),
+                advice=say("--against latest, or another run"),
+            )
+        return say("no earlier run to compare with: {why}", why=why) if why else say("no earlier run to compare with")
     if material.earlier is None:
-        raise OpenError(f"the earlier run {earlier.recording.path.name} was not read")
+        raise OpenError(say("the earlier run {path_name} was not read", path_name=earlier.recording.path.name))
     reasons = not_comparable(comparable_facts(material.recording), comparable_facts(earlier.recording))
     if reasons:
-        said = shortened("; ".join(reasons), WHOLE_REASON)
+        said = shortened(joined("; ", reasons), WHOLE_REASON)
         if earlier.named:
-            raise OpenError(f"not comparable with {earlier.recording.path.name}: {said}", advice="--against latest")
-        return f"not comparable with {earlier.recording.path.name}: {said}"
+            raise OpenError(
+                say("not comparable with {path_name}: {said}", path_name=earlier.recording.path.name, said=said),
+                advice=say("--against latest"),
+            )
+        return say("not comparable with {path_name}: {said}", path_name=earlier.recording.path.name, said=said)
     return material.earlier
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_thermal.analysis import not_comparable
 from pytest_thermal.findings.run_facts import comparable_facts, facts_of
 from pytest_thermal.model import Outcome
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Recording, RecordingError, open_recording
 from pytest_thermal.recording.layout import RUN, read_run_json
 from pytest_thermal.recording.words import sensor_from_json
@@ -47,7 +48,7 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
     """
     name = str(against)
     if name == NONE:
-        return Earlier(name=name, recording=None, why=("--against none",))
+        return Earlier(name=name, recording=None, why=(say("--against none"),))
     if name != LATEST:
         return _named(archive, recording, name)
     why: list[str] = []
@@ -66,10 +67,16 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
                 reasons = not_comparable(comparable_facts(recording), comparable_facts(found)) or _own_faults(found)
                 if not reasons:
                     return Earlier(name=name, recording=found, why=tuple(why))
-        why.append(f"{run.name}: {'; '.join(reasons)}")
+        why.append(say("{run_name}: {names}", run_name=run.name, names=joined("; ", reasons)))
     if others:
-        why.append(f"{others} run{'s' if others > 1 else ''} of other benches")
-    return Earlier(name=name, recording=None, why=tuple(why) or (f"{archive} holds no earlier run of this bench",))
+        why.append(
+            say("1 run of other benches") if others == 1 else say("{others} runs of other benches", others=others)
+        )
+    return Earlier(
+        name=name,
+        recording=None,
+        why=tuple(why) or (say("{archive} holds no earlier run of this bench", archive=archive),),
+    )
 
 
 def _named(archive: Path, recording: Recording, name: str) -> Earlier:
@@ -79,7 +86,7 @@ def _named(archive: Path, recording: Recording, name: str) -> Earlier:
     except RecordingError as error:
         return Earlier(name=name, recording=None, why=(error.seen,))
     if _same(found.path, recording.path):
-        return Earlier(name=name, recording=None, why=("that is this very run",))
+        return Earlier(name=name, recording=None, why=(say("that is this very run"),))
     return Earlier(name=name, recording=found, why=not_comparable(comparable_facts(recording), comparable_facts(found)))
 
 
@@ -94,9 +101,9 @@ def _newest_first(archive: Path, recording: Recording, why: list[str]) -> Iterat
             facts = read_run_json(file.parent)
             began = float(facts["start_seconds"])
         except RecordingError as error:
-            why.append(f"{file.parent.name}: {error.seen}")
+            why.append(say("{parent_name}: {seen}", parent_name=file.parent.name, seen=error.seen))
         except (KeyError, TypeError, ValueError):
-            why.append(f"{file.parent.name}: does not say when it began")
+            why.append(say("{parent_name}: does not say when it began", parent_name=file.parent.name))
         else:
             if not recording.absolute_time or start is None or began < float(start):
                 found.append((began, file.parent, facts))
@@ -108,11 +115,11 @@ def _against(recording: Recording, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Why a run is not the one, from what its ``run.json`` says: its samples need not be read for that."""
     state = str(facts.get("state", "cut off"))
     if state != "finished":
-        return (f"it is not finished: {state}",)
+        return (say("it is not finished: {state}", state=state),)
     there = {str(phase.get("name")) for phase in facts.get("phases", []) if isinstance(phase, Mapping)}
     lacking = [phase for phase in NEEDED if phase not in there]
     if lacking:
-        return (f"it has no {' and no '.join(lacking)}",)
+        return (say("it has no {names}", names=joined(" and no ", lacking)),)
     sensors = []
     for data in facts.get("sensors", []):
         try:
@@ -131,7 +138,7 @@ def _own_faults(found: Recording) -> tuple[str, ...]:
         if isinstance(finding, Mapping) and finding.get("outcome") == Outcome.FAILED.value
     }
     told = [check for check in OF_HEAT if check in failed]
-    return (f"it failed itself: {', '.join(told)}",) if told else ()
+    return (say("it failed itself: {names}", names=joined(", ", told)),) if told else ()
 
 
 def _same(one: Path, other: Path) -> bool:

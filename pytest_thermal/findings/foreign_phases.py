@@ -11,6 +11,7 @@ from pytest_thermal.analysis import DetectedPhases, detect_phases
 from pytest_thermal.findings.devices import power_of, utilization_of
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Series
 from pytest_thermal.recording import Recording
 
@@ -24,7 +25,9 @@ def with_phases(recording: Recording) -> Recording:
     if recording.phases:
         return recording
     found, where = find_phases(recording)
-    note = f"phases: found from {found.origin} of {where}" if found.phases else f"phases: none: {found.reason}"
+    note = say("phases: none: {reason}", reason=found.reason)
+    if found.phases:
+        note = say("phases: found from {origin} of {where}", origin=found.origin, where=where)
     return replace(recording, phases=found.phases, notes=(*recording.notes, note))
 
 
@@ -32,7 +35,7 @@ def find_phases(recording: Recording) -> tuple[DetectedPhases, str]:
     """What phases there are, by the first device whose readings tell them, the most heated first; and its name."""
     candidates = sorted(_temperatures(recording), key=_span, reverse=True)
     if not candidates:
-        why = "the log has no temperature"
+        why = say("the log has no temperature")
         return DetectedPhases(phases=(), origin="", reason=why), ""
     reasons = []
     for series in candidates:
@@ -42,7 +45,7 @@ def find_phases(recording: Recording) -> tuple[DetectedPhases, str]:
         )
         if found.phases:
             return found, device
-        reasons.append(f"{device}: {found.reason}")
+        reasons.append(say("{device}: {reason}", device=device, reason=found.reason))
     return DetectedPhases(phases=(), origin="", reason=reasons[0]), ""
 
 

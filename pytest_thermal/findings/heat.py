@@ -18,14 +18,15 @@ from pytest_thermal.findings.needs import (
     need_value,
 )
 from pytest_thermal.findings.run_events import critical_stops
-from pytest_thermal.findings.telling import degrees, span
+from pytest_thermal.findings.telling import FAULTS, degrees, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Series
 
 FORESEEN = 15.0
 """°C still to come: a bound above this says only that nothing is known."""
-_COOLING = "the loop takes away too little heat: pump, flow, air, contact, radiator"
+_COOLING = say("the loop takes away too little heat: pump, flow, air, contact, radiator")
 
 
 def baseline(material: Material, subject: str) -> Verdict:
@@ -43,10 +44,15 @@ def baseline(material: Material, subject: str) -> Verdict:
     if material.is_main(series.sensor):
         if level.value is not None and level.value > limit.value:
             likely, advice = fault_words(
-                material, series, "the supply or the room is too warm, or the device is not idle", _WARM_ADVICE
+                material, series, say("the supply or the room is too warm, or the device is not idle"), _WARM_ADVICE
             )
             return failed(
-                f"{subject} stands at {degrees(level)} at idle, more than {limit.text}",
+                say(
+                    "{subject} stands at {level} at idle, more than {limit}",
+                    subject=subject,
+                    level=degrees(level),
+                    limit=limit.text,
+                ),
                 likely=likely,
                 advice=advice,
                 evidence=evidence,
@@ -54,8 +60,13 @@ def baseline(material: Material, subject: str) -> Verdict:
         fault = material.fault(series)
         if fault.kind is LoopFaultKind.SUPPLY_WARM:
             return failed(
-                f"{subject} stands at {degrees(level)} at idle: {'; '.join(fault.evidence)}",
-                likely=str(fault.kind),
+                say(
+                    "{subject} stands at {level} at idle: {names}",
+                    subject=subject,
+                    level=degrees(level),
+                    names=joined("; ", fault.evidence),
+                ),
+                likely=FAULTS[fault.kind],
                 advice=ADVICE[fault.kind],
                 evidence=evidence,
             )
@@ -63,26 +74,34 @@ def baseline(material: Material, subject: str) -> Verdict:
     if idle is Answer.NO:
         most = material.limits["idle_most"]
         return failed(
-            f"{series.sensor.device} was not idle in the baseline: {how}, more than {most.text}",
-            likely="something else ran on it; a baseline under load makes every rise too small",
-            advice="end it and run again",
+            say(
+                "{device} was not idle in the baseline: {how}, more than {most}",
+                device=series.sensor.device,
+                how=how,
+                most=most.text,
+            ),
+            likely=say("something else ran on it; a baseline under load makes every rise too small"),
+            advice=say("end it and run again"),
             evidence=evidence,
         )
     settled = found.baseline_settled
     if settled is not None and settled.settled is Answer.NO and level.value is not None:
         return failed(
-            f"{subject} is not settled in the baseline: {settled.reason}",
-            likely="the machine was still warm from earlier work, or the room's temperature moves",
-            advice="let it stand, or a longer --baseline",
+            say("{subject} is not settled in the baseline: {reason}", subject=subject, reason=settled.reason),
+            likely=say("the machine was still warm from earlier work, or the room's temperature moves"),
+            advice=say("let it stand, or a longer --baseline"),
             evidence=evidence,
         )
     need_belief(material, series)
     need_cold_start(material, series)
-    need_value(level, f"the baseline of {subject}")
-    return passed(f"{subject} stands at {degrees(level)} at idle ({how}), settled", evidence=evidence)
+    need_value(level, say("the baseline of {subject}", subject=subject))
+    return passed(
+        say("{subject} stands at {level} at idle ({how}), settled", subject=subject, level=degrees(level), how=how),
+        evidence=evidence,
+    )
 
 
-_WARM_ADVICE = "cool the room or the facility water, and look for what else runs on the machine"
+_WARM_ADVICE = say("cool the room or the facility water, and look for what else runs on the machine")
 
 
 def threshold(material: Material, subject: str) -> Verdict:
@@ -90,9 +109,9 @@ def threshold(material: Material, subject: str) -> Verdict:
     series = need_series(material, subject)
     limit = material.limits.threshold(series.sensor)
     if limit is None:
-        return skipped(f"{subject}: no limit for what is neither a processor nor an accelerator")
+        return skipped(say("{subject}: no limit for what is neither a processor nor an accelerator", subject=subject))
     peak = material.figures(series).peak
-    top = need_value(peak, f"the peak of {subject}")
+    top = need_value(peak, say("the peak of {subject}", subject=subject))
     at = float(peak.detail.get("time_seconds") or 0.0)
     where = _phase_at(material, at)
     warnings = _left_out(peak.detail.get("highest_rejected"), limit.value, subject)
@@ -106,10 +125,16 @@ def threshold(material: Material, subject: str) -> Verdict:
         over = material.figures(series).clean
         above = float(np.count_nonzero(over.values > limit.value)) * over.period_seconds
         stops = critical_stops(material.recording)
-        likely, advice = fault_words(material, series, _COOLING, "test_rise and test_settled say more of the loop")
+        likely, advice = fault_words(material, series, _COOLING, say("test_rise and test_settled say more of the loop"))
         return failed(
-            f"{subject} reached {top:.1f} °C{f' in {where}' if where else ''}, more than {limit.text}, "
-            f"and was above it for {span(above)}",
+            say(
+                "{subject} reached {top:.1f} °C{and_where}, more than {limit}, and was above it for {above}",
+                subject=subject,
+                top=top,
+                and_where=say(" in {where}", where=where) if where else "",
+                limit=limit.text,
+                above=span(above),
+            ),
             likely=likely,
             advice=advice,
             warnings=(*warnings, *stops),
@@ -117,10 +142,16 @@ def threshold(material: Material, subject: str) -> Verdict:
         )
     left = _margin(material, series)
     if left is not None and left < 0:
-        likely, advice = fault_words(material, series, _COOLING, "test_rise and test_settled say more of the loop")
+        likely, advice = fault_words(material, series, _COOLING, say("test_rise and test_settled say more of the loop"))
         return failed(
-            f"{subject} reached {top:.1f} °C{f' in {where}' if where else ''}, {-left:g} K more than the device's own "
-            "limit (its margin to it)",
+            say(
+                "{subject} reached {top:.1f} °C{and_where}, {left:g} K more than the device's own limit "
+                "(its margin to it)",
+                subject=subject,
+                top=top,
+                and_where=say(" in {where}", where=where) if where else "",
+                left=-left,
+            ),
             likely=likely,
             advice=advice,
             warnings=warnings,
@@ -133,7 +164,13 @@ def threshold(material: Material, subject: str) -> Verdict:
     need_belief(material, series)
     need_load(material, series.sensor.device)
     return passed(
-        f"{subject} reached {top:.1f} °C{f' in {where}' if where else ''}, at most {limit.text}",
+        say(
+            "{subject} reached {top:.1f} °C{and_where}, at most {limit}",
+            subject=subject,
+            top=top,
+            and_where=say(" in {where}", where=where) if where else "",
+            limit=limit.text,
+        ),
         warnings=warnings,
         evidence=evidence,
     )
@@ -144,7 +181,7 @@ def rise(material: Material, subject: str) -> Verdict:
     series = need_series(material, subject)
     allowed = material.limits.rise(series.sensor)
     if allowed is None:
-        return skipped(f"{subject}: no limit for what is neither a processor nor an accelerator")
+        return skipped(say("{subject}: no limit for what is neither a processor nor an accelerator", subject=subject))
     need_phases(material, "baseline", "steady")
     least, most = allowed
     found = material.figures(series)
@@ -156,11 +193,18 @@ def rise(material: Material, subject: str) -> Verdict:
         "limit_celsius": most.value,
         "limit_origin": most.origin,
     }
-    value = need_value(found.rise, f"the rise of {subject}")
-    rose = f"{subject} rose by {degrees(found.rise)} over its baseline of {found.baseline.value:.1f} °C"
+    value = need_value(found.rise, say("the rise of {subject}", subject=subject))
+    rose = say(
+        "{subject} rose by {rise} over its baseline of {baseline:.1f} °C",
+        subject=subject,
+        rise=degrees(found.rise),
+        baseline=found.baseline.value,
+    )
     if value > most.value:
-        likely, advice = fault_words(material, series, _COOLING, "compare with an earlier run: --against RUN")
-        return failed(f"{rose}, more than {most.text}", likely=likely, advice=advice, evidence=evidence)
+        likely, advice = fault_words(material, series, _COOLING, say("compare with an earlier run: --against RUN"))
+        return failed(
+            say("{rose}, more than {most}", rose=rose, most=most.text), likely=likely, advice=advice, evidence=evidence
+        )
     if not material.to_be_loaded(series.sensor.device):
         return _not_loaded(material, series)
     need_belief(material, series)
@@ -169,12 +213,14 @@ def rise(material: Material, subject: str) -> Verdict:
     need_load(material, series.sensor.device)
     _need_no_more_to_come(material, series, value, most.value)
     if value < least.value:
-        warning = (
-            f"{rose}, less than {least.text}: check that the load was real, that it reached this device, "
-            "and that the sensor is this device's"
+        warning = say(
+            "{rose}, less than {least}: check that the load was real, that it reached this device, "
+            "and that the sensor is this device's",
+            rose=rose,
+            least=least.text,
         )
-        return passed(f"{rose}, at most {most.text}", warnings=(warning,), evidence=evidence)
-    return passed(f"{rose}, at most {most.text}", evidence=evidence)
+        return passed(say("{rose}, at most {most}", rose=rose, most=most.text), warnings=(warning,), evidence=evidence)
+    return passed(say("{rose}, at most {most}", rose=rose, most=most.text), evidence=evidence)
 
 
 def settled(material: Material, subject: str) -> Verdict:
@@ -184,7 +230,7 @@ def settled(material: Material, subject: str) -> Verdict:
     rate, remaining = material.limits["settling"], material.limits["remaining_most"]
     judged = material.figures(series).settled
     if judged is None:
-        raise OpenError(f"whether {subject} has settled was not judged")
+        raise OpenError(say("whether {subject} has settled was not judged", subject=subject))
     evidence: dict[str, Scalar] = {
         "slope_celsius_per_minute": judged.slope.value,
         "remaining_celsius": judged.remaining.value,
@@ -195,12 +241,18 @@ def settled(material: Material, subject: str) -> Verdict:
     }
     if judged.settled is Answer.NO:
         proof = material.proof(series.sensor.device)
-        otherwise, try_this = "steady was too short for this loop, or the room warms up", "a longer --duration"
+        otherwise, try_this = (
+            say("steady was too short for this loop, or the room warms up"),
+            say("a longer --duration"),
+        )
         if material.to_be_loaded(series.sensor.device) and proof.proven is Answer.NO:
-            otherwise, try_this = f"the load did not stay: {proof.reason}", "see what ended it in events.jsonl"
+            otherwise, try_this = (
+                say("the load did not stay: {reason}", reason=proof.reason),
+                say("see what ended it in events.jsonl"),
+            )
         likely, advice = fault_words(material, series, otherwise, try_this)
         return failed(
-            f"{subject} has not settled at the end of steady: {judged.reason}",
+            say("{subject} has not settled at the end of steady: {reason}", subject=subject, reason=judged.reason),
             likely=likely,
             advice=advice,
             evidence=evidence,
@@ -212,19 +264,33 @@ def settled(material: Material, subject: str) -> Verdict:
     unrest = _unrest(material, series)
     if unrest:
         likely, advice = fault_words(material, series, "", "")
-        return failed(f"{subject} was not at rest in steady: {unrest}", likely=likely, advice=advice, evidence=evidence)
+        return failed(
+            say("{subject} was not at rest in steady: {unrest}", subject=subject, unrest=unrest),
+            likely=likely,
+            advice=advice,
+            evidence=evidence,
+        )
     if judged.settled is not Answer.YES:
         raise OpenError(
-            f"whether {subject} has settled is not known: {judged.reason}",
-            likely="steady is too short for this loop, or the sensor too coarse",
-            advice="a longer --duration, or a shorter sample interval",
+            say("whether {subject} has settled is not known: {reason}", subject=subject, reason=judged.reason),
+            likely=say("steady is too short for this loop, or the sensor too coarse"),
+            advice=say("a longer --duration, or a shorter sample interval"),
         )
     need_load(material, series.sensor.device)
-    slope = need_value(judged.slope, f"the slope of {subject}")
-    left = need_value(judged.remaining, f"what {subject} would still rise by")
+    slope = need_value(judged.slope, say("the slope of {subject}", subject=subject))
+    left = need_value(judged.remaining, say("what {subject} would still rise by", subject=subject))
     return passed(
-        f"{subject} moves by {slope:+.3f} K/min at the end of steady, with {left:+.1f} °C to come "
-        f"(at most {judged.rate.kelvin:g} K in {judged.rate.seconds / 60:g} min, {rate.origin}; {remaining.text})",
+        say(
+            "{subject} moves by {slope:+.3f} K/min at the end of steady, with {left:+.1f} °C to come "
+            "(at most {kelvin:g} K in {seconds:g} min, {rate_origin}; {remaining})",
+            subject=subject,
+            slope=slope,
+            left=left,
+            kelvin=judged.rate.kelvin,
+            seconds=judged.rate.seconds / 60,
+            rate_origin=rate.origin,
+            remaining=remaining.text,
+        ),
         evidence=evidence,
     )
 
@@ -233,32 +299,44 @@ def settled(material: Material, subject: str) -> Verdict:
 
 
 def _not_loaded(material: Material, series: Series) -> Verdict:
-    loads = ", ".join(sorted(material.loads or ())) or "no"
-    return skipped(f"{series.sensor.id}: {series.sensor.device} was not to be loaded; this run has {loads} load")
+    loads = joined(", ", sorted(material.loads or ())) or "no"
+    return skipped(
+        say(
+            "{sensor}: {device} was not to be loaded; this run has {loads} load",
+            sensor=series.sensor.id,
+            device=series.sensor.device,
+            loads=loads,
+        )
+    )
 
 
 def _need_no_more_to_come(material: Material, series: Series, risen: float, most: float) -> None:
     """That what may still come would not carry the rise over its limit."""
     judged = material.figures(series).settled
     if judged is None:
-        raise OpenError(f"what {series.sensor.id} would still rise by was not judged")
+        raise OpenError(say("what {sensor} would still rise by was not judged", sensor=series.sensor.id))
     if judged.settled is Answer.YES:
         return
     upper = judged.remaining.detail.get("upper")
     is_bound = judged.remaining.detail.get("slow_from") == "fit"  # else it holds only if nothing slower is there
     if not isinstance(upper, (int, float)) or not is_bound or risen + upper > most:
         raise OpenError(
-            f"{series.sensor.id} rose by {risen:.1f} °C so far, and {_still(upper, is_bound=is_bound)}: "
-            f"that may be more than {most:g} °C",
-            likely="steady was too short for this loop",
-            advice="a longer --duration",
+            say(
+                "{sensor} rose by {risen:.1f} °C so far, and {still}: that may be more than {most:g} °C",
+                sensor=series.sensor.id,
+                risen=risen,
+                still=_still(upper, is_bound=is_bound),
+                most=most,
+            ),
+            likely=say("steady was too short for this loop"),
+            advice=say("a longer --duration"),
         )
 
 
 def _still(upper: Scalar, *, is_bound: bool) -> str:
     if not isinstance(upper, (int, float)) or not is_bound or upper > FORESEEN:
-        return "what is still to come is not known"
-    return f"up to {upper:.1f} °C may still be to come"
+        return say("what is still to come is not known")
+    return say("up to {upper:.1f} °C may still be to come", upper=upper)
 
 
 def _unrest(material: Material, series: Series) -> str:
@@ -291,4 +369,10 @@ def _margin(material: Material, series: Series) -> float | None:
 def _left_out(highest: object, limit: float, subject: str) -> tuple[str, ...]:
     if not isinstance(highest, (int, float)) or highest <= limit:
         return ()
-    return (f"{subject}: a reading of {highest:.1f} °C was left out as a spike of the sensor",)
+    return (
+        say(
+            "{subject}: a reading of {highest:.1f} °C was left out as a spike of the sensor",
+            subject=subject,
+            highest=highest,
+        ),
+    )

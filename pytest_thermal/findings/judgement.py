@@ -19,6 +19,7 @@ from pytest_thermal.findings.subjects import CHECKS, has_limits, is_heated, subj
 from pytest_thermal.findings.telling import shortened, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, undecided
 from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure
 from pytest_thermal.recording import Recording
 
@@ -104,21 +105,35 @@ class Judgement:
         """What a reader of the whole run should know: stops, lost loads, phases cut short or found."""
         told = [*critical_stops(self.recording), *lost_loads(self.recording)]
         if self.recording.state == "cut off":
-            told.append("the run was cut off: it is judged as far as it was recorded")
+            told.append(say("the run was cut off: it is judged as far as it was recorded"))
         for name, phase in self._material.phases.items():
             planned = planned_seconds(self.recording.facts, name)
             if planned and phase.duration_seconds < CUT_SHORT * planned * self.time_scale:
                 lasted = phase.duration_seconds / self.time_scale
-                told.append(f"{name} was cut short: {span(lasted)} of {span(planned)}")
+                told.append(
+                    say(
+                        "{name} was cut short: {lasted} of {planned}",
+                        name=name,
+                        lasted=span(lasted),
+                        planned=span(planned),
+                    )
+                )
         if not any(is_heated(sensor) and has_limits(sensor) for sensor in self._material.sensors):
             told.append(
-                "no temperature of a processor or an accelerator: its heat cannot be judged; a log's columns are "
-                "called as in cpu0.temperature_celsius, gpu0.temperature_celsius"
+                say(
+                    "no temperature of a processor or an accelerator: its heat cannot be judged; a log's "
+                    "columns are called as in cpu0.temperature_celsius, gpu0.temperature_celsius"
+                )
             )
         if self._material.phases_from:
-            told.append(f"the log names no phases: they were found from {self._material.phases_from}")
+            told.append(
+                say(
+                    "the log names no phases: they were found from {phases_from}",
+                    phases_from=self._material.phases_from,
+                )
+            )
         elif not self._material.phases:
-            told.append(f"no phases: {self._material.why_no_phases}")
+            told.append(say("no phases: {why_no_phases}", why_no_phases=self._material.why_no_phases))
         return tuple(told)
 
     def summary(self) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT, IDLE_UTILIZATION_PERCENT
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
-DEFAULT = "default"
+DEFAULT = say("default")
 NO_OVERRIDES: Mapping[str, tuple[float, str]] = {}
 DEVICE_LIMITS = ("slowdown", "critical", "shutdown", "emergency")
 """What devices call a temperature that they should stay below; the lowest of them counts."""
@@ -43,7 +44,7 @@ class Limit:
         """``40 °C (default)``."""
         unit = UNITS.get(self.unit, self.unit)
         value = f"{100 * self.value:g} %" if self.unit == "ratio" else f"{self.value:g} {unit}".strip()
-        return f"{value} ({self.origin})"
+        return say("{value} ({origin})", value=value, origin=self.origin)
 
 
 class Limits:
@@ -86,7 +87,9 @@ class Limits:
         lowest = min(own, key=lambda key: own[key])
         if own[lowest] >= of_bench.value:
             return of_bench
-        return Limit(name=of_bench.name, value=own[lowest], unit=of_bench.unit, origin=f"device ({lowest})")
+        return Limit(
+            name=of_bench.name, value=own[lowest], unit=of_bench.unit, origin=say("device ({lowest})", lowest=lowest)
+        )
 
     def rise(self, sensor: Sensor) -> tuple[Limit, Limit] | None:
         """The least and the most that a device's temperature should rise by under full load; None as above."""

@@ -19,6 +19,7 @@ from pytest_thermal.findings.telling import degrees, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.phases import LOADED_PHASES
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import FloatArray, Series
 
 SLOW_READINGS = 3
@@ -43,18 +44,35 @@ def pump(material: Material, subject: str) -> Verdict:
         since = float(times[starts[first]])
         until = float(times[ends[first]]) if ends[first] < times.size else float(times[-1]) + series.period_seconds
         lowest = float(values[starts[first] : ends[first]].min())
-        what = "stood still" if lowest <= 0 else f"fell to {lowest:.0f} rpm"
+        what = say("stood still") if lowest <= 0 else say("fell to {lowest:.0f} rpm", lowest=lowest)
         where = _where(material, since)
-        compared = f"{usual:.0f} rpm otherwise; at least {limit.text} of that" if usual > 0 else "and never turned"
+        compared = (
+            say("{usual:.0f} rpm otherwise; at least {limit} of that", usual=usual, limit=limit.text)
+            if usual > 0
+            else say("and never turned")
+        )
         return failed(
-            f"{subject} {what} for {span(until - since)} from {where} on ({compared})",
-            likely="the pump lost its power, is blocked, or its control turns it down",
-            advice="take the load off; look at its connector and its control, listen to it",
+            say(
+                "{subject} {what} for {until} from {where} on ({compared})",
+                subject=subject,
+                what=what,
+                until=span(until - since),
+                where=where,
+                compared=compared,
+            ),
+            likely=say("the pump lost its power, is blocked, or its control turns it down"),
+            advice=say("take the load off; look at its connector and its control, listen to it"),
             evidence=evidence,
         )
     need_coverage(material, series, "baseline", *(phase for phase in LOADED_PHASES if phase in material.phases))
     return passed(
-        f"{subject} turns at {usual:.0f} rpm, at its slowest at {values.min():.0f} rpm under load", evidence=evidence
+        say(
+            "{subject} turns at {usual:.0f} rpm, at its slowest at {values:.0f} rpm under load",
+            subject=subject,
+            usual=usual,
+            values=values.min(),
+        ),
+        evidence=evidence,
     )
 
 
@@ -66,7 +84,7 @@ def rebound(material: Material, subject: str) -> Verdict:
     figures = material.figures(series)
     found = figures.rebound
     if found is None:
-        raise OpenError(f"the cooldown of {subject} was not judged")
+        raise OpenError(say("the cooldown of {subject} was not judged", subject=subject))
     evidence: dict[str, Scalar] = {
         "rebound_celsius": found.rise.value,
         "limit_celsius": limit.value,
@@ -77,12 +95,19 @@ def rebound(material: Material, subject: str) -> Verdict:
         likely, advice = fault_words(
             material,
             series,
-            "heat that arrives late: pump stopped or air in the loop",
-            "look at the pump; bleed the loop",
+            say("heat that arrives late: pump stopped or air in the loop"),
+            say("look at the pump; bleed the loop"),
         )
         return failed(
-            f"{subject} came back up by {degrees(found.rise)}: {found.reason} "
-            f"(at most {limit.value:g} °C for {seconds.value:g} s, {limit.origin})",
+            say(
+                "{subject} came back up by {rise}: {reason} (at most {limit:g} °C for {seconds:g} s, {limit_origin})",
+                subject=subject,
+                rise=degrees(found.rise),
+                reason=found.reason,
+                limit=limit.value,
+                seconds=seconds.value,
+                limit_origin=limit.origin,
+            ),
             likely=likely,
             advice=advice,
             evidence=evidence,
@@ -91,20 +116,27 @@ def rebound(material: Material, subject: str) -> Verdict:
     need_coverage(material, series, "steady", "cooldown")
     if found.found is Answer.UNKNOWN:
         raise OpenError(
-            f"whether {subject} came back up is not known: {found.reason}",
-            likely="something loaded the device in cooldown" if found.rise.value else "",
-            advice="a longer --cooldown, with nothing else running",
+            say("whether {subject} came back up is not known: {reason}", subject=subject, reason=found.reason),
+            likely=say("something loaded the device in cooldown") if found.rise.value else "",
+            advice=say("a longer --cooldown, with nothing else running"),
         )
-    hot = need_value(figures.steady, f"the level of {subject} in steady")
+    hot = need_value(figures.steady, say("the level of {subject} in steady", subject=subject))
     _, cooling = figures.clean.during(material.phases["cooldown"]).readings()
     fell = hot - float(cooling.min())
     if fell < COOLED * limit.value:
         raise OpenError(
-            f"{subject} fell by {fell:.1f} °C only in cooldown: too little to show whether it comes back up",
-            likely="it was not hot: cool because idle",
-            advice="test_load says whether the device was loaded",
+            say(
+                "{subject} fell by {fell:.1f} °C only in cooldown: too little to show whether it comes back up",
+                subject=subject,
+                fell=fell,
+            ),
+            likely=say("it was not hot: cool because idle"),
+            advice=say("test_load says whether the device was loaded"),
         )
-    return passed(f"{subject} fell by {fell:.1f} °C in cooldown and did not come back up", evidence=evidence)
+    return passed(
+        say("{subject} fell by {fell:.1f} °C in cooldown and did not come back up", subject=subject, fell=fell),
+        evidence=evidence,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -124,5 +156,7 @@ def _under_load(series: Series, material: Material) -> tuple[FloatArray, FloatAr
 def _where(material: Material, seconds: float) -> str:
     for phase in material.recording.phases:
         if phase.start_seconds <= seconds < phase.end_seconds:
-            return f"{span(seconds - phase.start_seconds)} into {phase.name}"
-    return "the start"
+            return say(
+                "{seconds} into {phase_name}", seconds=span(seconds - phase.start_seconds), phase_name=phase.name
+            )
+    return say("the start")

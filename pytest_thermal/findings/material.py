@@ -46,6 +46,7 @@ from pytest_thermal.findings.run_facts import (
 from pytest_thermal.findings.subjects import in_order, is_heated, is_pump, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.said import first_part, say
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 from pytest_thermal.recording import Recording
 from pytest_thermal.sensors.kinds import Kind, kind_of
@@ -77,13 +78,15 @@ class Material:
         loads: Collection[str] | None = None,
         earlier: Material | None = None,
     ) -> None:
-        self.why_no_phases = "" if recording.phases else "it ended before its first phase"
+        self.why_no_phases = "" if recording.phases else say("it ended before its first phase")
         self.phases_from = ""
         if not recording.phases and recording.state == "foreign":
             found, device = find_phases(recording)
             recording = replace(recording, phases=found.phases)
             self.why_no_phases = found.reason
-            self.phases_from = f"{found.origin} of {device}" if found.phases else ""
+            self.phases_from = (
+                say("{found_origin} of {device}", found_origin=found.origin, device=device) if found.phases else ""
+            )
         self.recording = recording
         self.limits = limits
         self.loads = planned_loads(recording.facts) if loads is None else frozenset(loads)
@@ -169,7 +172,7 @@ class Material:
         requests, steady = self.recording.requests, self.phases.get("steady")
         if requests is None or steady is None:
             return Figure.missing(
-                "throughput_held", "ratio", "no inference requests" if requests is None else NO_STEADY
+                "throughput_held", "ratio", say("no inference requests") if requests is None else NO_STEADY
             )
         done, tokens = self.answered()
         counted = bool(done.size) and float(np.mean(np.isfinite(tokens))) >= COUNTED_TOKENS
@@ -197,12 +200,12 @@ class Material:
     def _covered(self, series: Series | None, *phases: str) -> tuple[Series | None, str]:
         """A series that is complete in these phases, or None and why not."""
         if series is None:
-            return None, "not measured"
+            return None, say("not measured")
         for phase in phases:
             if phase in self.phases:
                 covered = self.coverage(series, phase)
                 if covered.complete is not Answer.YES:
-                    return None, f"{covered.reason.partition('; ')[0]} in {phase}"
+                    return None, say("{covered} in {phase}", covered=first_part(covered.reason), phase=phase)
         return series, ""
 
     def _proof(self, device: str) -> LoadProof:
@@ -236,32 +239,37 @@ class Material:
 
         whole = proven(steady)
         if whole.proven is Answer.UNKNOWN and not whole.is_starved:
-            return replace(whole, reason=f"utilisation: {no_use}; power: {no_power or whole.reason}")
+            return replace(
+                whole,
+                reason=say("utilisation: {why}; power: {no_power}", why=no_use, no_power=no_power or whole.reason),
+            )
         if whole.proven is not Answer.YES:
             return whole
         start, end = level_window(steady)
         last = proven(replace(steady, start_seconds=start, end_seconds=end))
         if last.proven is Answer.YES:
             return whole
-        why = f"in the last {span(end - start)}: {last.reason}"
+        why = say("in the last {end}: {reason}", end=span(end - start), reason=last.reason)
         return replace(whole, proven=last.proven, reason=why, own=last.own, is_starved=last.is_starved)
 
     def _idle(self, device: str) -> tuple[Answer, str]:
         baseline = self.phases.get("baseline")
         if baseline is None:
-            return Answer.UNKNOWN, "the run has no baseline"
+            return Answer.UNKNOWN, say("the run has no baseline")
         use, why = self._covered(utilization_of(device, self.recording.series), "baseline")
         if use is not None:
             answer, figure = judge_idle(baseline, utilization=use, most_utilization=self.limits["idle_most"].value)
-            return answer, f"utilisation {figure.value:.0f} %" if figure.value is not None else figure.reason
+            return answer, say(
+                "utilisation {figure:.0f} %", figure=figure.value
+            ) if figure.value is not None else figure.reason
         power, no_power = self._covered(power_of(device, self.recording.series), "baseline", "steady")
         steady = self.phases.get("steady")
         if power is None or steady is None:
-            return Answer.UNKNOWN, f"utilisation: {why}; power: {no_power or NO_STEADY}"
+            return Answer.UNKNOWN, say("utilisation: {why}; power: {no_power}", why=why, no_power=no_power or NO_STEADY)
         cold, hot = level(power, baseline).value, level(power, steady).value
         if cold is None or hot is None:
-            return Answer.UNKNOWN, "too few readings of the power"
-        said = f"{cold:.0f} W, in steady {hot:.0f} W"
+            return Answer.UNKNOWN, say("too few readings of the power")
+        said = say("{cold:.0f} W, in steady {hot:.0f} W", cold=cold, hot=hot)
         return (Answer.YES if cold <= IDLE_POWER_SHARE * hot else Answer.UNKNOWN), said
 
     def _shape(self, series: Series) -> LoopShape:
@@ -309,7 +317,9 @@ class Material:
         power = power_of(series.sensor.device, self.recording.series)
         steady, baseline = self.phases.get("steady"), self.phases.get("baseline")
         if power is None or steady is None:
-            return Figure.missing("resistance", "celsius/watt", "power is not measured" if power is None else NO_STEADY)
+            return Figure.missing(
+                "resistance", "celsius/watt", say("power is not measured") if power is None else NO_STEADY
+            )
         supply, room = self._one_of(_is_supply), self._one_of(_is_ambient)
         return resistance(
             found.steady,
@@ -326,7 +336,7 @@ class Material:
         return found[0] if len(found) == 1 else None
 
 
-NO_STEADY = "the run has no steady phase"
+NO_STEADY = say("the run has no steady phase")
 
 
 def _is_loop_fan(sensor: Sensor) -> bool:

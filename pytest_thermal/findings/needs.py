@@ -5,23 +5,24 @@ from __future__ import annotations
 from pytest_thermal.analysis import Answer, LoadProof, LoopFaultKind
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.run_events import busy_beside
+from pytest_thermal.findings.telling import FAULTS
 from pytest_thermal.findings.verdict import OpenError
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, Series
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
 ADVICE = {
-    LoopFaultKind.PUMP_STOPPED: "look at the pump: its power, its connector, its speed in `pytest --sensors`",
-    LoopFaultKind.FLOW_LOW: "look for a kinked hose, a clogged filter, a closed valve, a pump on a low setting",
-    LoopFaultKind.AIR: "bleed the loop and top it up, with the pump running and the machine tilted",
-    LoopFaultKind.CONTACT: "mount the cold plate anew: paste or pad, and even pressure",
-    LoopFaultKind.RADIATOR: "clean radiator and filters, and see that its fans turn under load",
-    LoopFaultKind.SUPPLY_WARM: "cool the room or the facility water, and look for warm air that comes back in",
-    LoopFaultKind.SENSOR_STUCK: "read the sensor with another tool; reload its driver, or restart the machine",
+    LoopFaultKind.PUMP_STOPPED: say("look at the pump: its power, its connector, its speed in `pytest --sensors`"),
+    LoopFaultKind.FLOW_LOW: say("look for a kinked hose, a clogged filter, a closed valve, a pump on a low setting"),
+    LoopFaultKind.AIR: say("bleed the loop and top it up, with the pump running and the machine tilted"),
+    LoopFaultKind.CONTACT: say("mount the cold plate anew: paste or pad, and even pressure"),
+    LoopFaultKind.RADIATOR: say("clean radiator and filters, and see that its fans turn under load"),
+    LoopFaultKind.SUPPLY_WARM: say("cool the room or the facility water, and look for warm air that comes back in"),
+    LoopFaultKind.SENSOR_STUCK: say("read the sensor with another tool; reload its driver, or restart the machine"),
 }
 """What to do about a fault of the loop."""
 SEEN_STOPPED = 0.1
 """Share of the looks at which the load must have stood still before that is what is told."""
-COLUMN = "log {device}.utilization_percent (nvidia-smi: utilization.gpu) or {device}.power_watts beside the temperature"
 
 
 def need_series(material: Material, sensor_id: str, *, empty: bool = False) -> Series:
@@ -29,12 +30,14 @@ def need_series(material: Material, sensor_id: str, *, empty: bool = False) -> S
     series = material.series(sensor_id)
     if series is None:
         raise OpenError(
-            f"the run has no sensor {sensor_id}",
-            likely="the device is gone, or was not there when the recording began",
-            advice="pytest --sensors",
+            say("the run has no sensor {sensor_id}", sensor_id=sensor_id),
+            likely=say("the device is gone, or was not there when the recording began"),
+            advice=say("pytest --sensors"),
         )
     if not empty and not series.present.any():
-        raise OpenError(f"{sensor_id} gave no reading at all", likely=why_missing(material, series))
+        raise OpenError(
+            say("{sensor_id} gave no reading at all", sensor_id=sensor_id), likely=why_missing(material, series)
+        )
     return series
 
 
@@ -46,14 +49,21 @@ def need_phases(material: Material, *names: str) -> None:
     if not material.phases:
         if material.is_foreign:
             raise OpenError(
-                f"the log's phases cannot be told: {material.why_no_phases}",
-                advice="a phase column that names baseline, ramp, steady and cooldown; or a log of one whole cycle",
+                say("the log's phases cannot be told: {why_no_phases}", why_no_phases=material.why_no_phases),
+                advice=say(
+                    "a phase column that names baseline, ramp, steady and cooldown; or a log of one whole cycle"
+                ),
             )
-        raise OpenError(f"the run has no phases: {material.why_no_phases}", advice="run it again")
+        raise OpenError(
+            say("the run has no phases: {why_no_phases}", why_no_phases=material.why_no_phases),
+            advice=say("run it again"),
+        )
     raise OpenError(
-        f"the run has no {' and no '.join(lacking)}",
-        likely="the log does not reach so far" if material.is_foreign else "it was ended early, or its plan had none",
-        advice="log the whole cycle" if material.is_foreign else "run it again, to its end",
+        say("the run has no {names}", names=joined(" and no ", lacking)),
+        likely=say("the log does not reach so far")
+        if material.is_foreign
+        else say("it was ended early, or its plan had none"),
+        advice=say("log the whole cycle") if material.is_foreign else say("run it again, to its end"),
     )
 
 
@@ -64,9 +74,11 @@ def need_coverage(material: Material, series: Series, *names: str) -> None:
         covered = material.coverage(series, name)
         if covered.complete is not Answer.YES:
             raise OpenError(
-                f"{series.sensor.id} has holes in {name}: {covered.reason}",
+                say(
+                    "{sensor} has holes in {name}: {reason}", sensor=series.sensor.id, name=name, reason=covered.reason
+                ),
                 likely=why_missing(material, series, covered.longest_gap),
-                advice=f"test_coverage[{series.sensor.id}] says more",
+                advice=say("test_coverage[{sensor}] says more", sensor=series.sensor.id),
             )
 
 
@@ -75,8 +87,8 @@ def need_belief(material: Material, series: Series) -> None:
     health = material.figures(series).health
     if health.stuck is Answer.YES:
         raise OpenError(
-            f"{series.sensor.id} is stuck: {health.reason}",
-            likely="its driver gives an old reading, or the device hangs",
+            say("{sensor} is stuck: {reason}", sensor=series.sensor.id, reason=health.reason),
+            likely=say("its driver gives an old reading, or the device hangs"),
             advice=ADVICE[LoopFaultKind.SENSOR_STUCK],
         )
 
@@ -87,18 +99,22 @@ def need_cold_start(material: Material, series: Series) -> None:
     device = series.sensor.device
     answer, how = material.idle(device)
     if answer is not Answer.YES:
-        said = "was not idle" if answer is Answer.NO else "is not known to have been idle"
+        said = say("was not idle") if answer is Answer.NO else say("is not known to have been idle")
         raise OpenError(
-            f"{device} {said} in the baseline: {how}",
-            likely="something else ran on it" if answer is Answer.NO else "",
-            advice=COLUMN.format(device=device) if answer is Answer.UNKNOWN else "end it and run again",
+            say("{device} {said} in the baseline: {how}", device=device, said=said, how=how),
+            likely=say("something else ran on it") if answer is Answer.NO else "",
+            advice=_column(device) if answer is Answer.UNKNOWN else say("end it and run again"),
         )
     settled = material.figures(series).baseline_settled
     if settled is None or settled.settled is not Answer.YES:
         raise OpenError(
-            f"the baseline of {series.sensor.id} is not settled: {settled.reason if settled else 'none'}",
-            likely="the machine was still warm from earlier work, or the room's temperature moves",
-            advice="let it stand, or a longer --baseline",
+            say(
+                "the baseline of {sensor} is not settled: {reason}",
+                sensor=series.sensor.id,
+                reason=settled.reason if settled else say("none"),
+            ),
+            likely=say("the machine was still warm from earlier work, or the room's temperature moves"),
+            advice=say("let it stand, or a longer --baseline"),
         )
 
 
@@ -109,27 +125,35 @@ def need_load(material: Material, device: str) -> None:
     if proof.proven is Answer.YES:
         return
     if proof.proven is Answer.NO:
-        likely, advice = "it is cool because it had nothing to do", load_advice(material, device)
+        likely, advice = say("it is cool because it had nothing to do"), load_advice(material, device)
         if proof.is_starved:
             likely, advice = why_starved(material, proof)
-        raise OpenError(f"{device} was not loaded in full in steady: {proof.reason}", likely=likely, advice=advice)
+        raise OpenError(
+            say("{device} was not loaded in full in steady: {reason}", device=device, reason=proof.reason),
+            likely=likely,
+            advice=advice,
+        )
     raise unproven(material, device, proof)
 
 
 def need_value(figure: Figure, what: str) -> float:
     """The figure's value."""
     if figure.value is None:
-        raise OpenError(f"{what}: {figure.reason}")
+        raise OpenError(say("{what}: {reason}", what=what, reason=figure.reason))
     return figure.value
 
 
 def unproven(material: Material, device: str, proof: LoadProof) -> OpenError:
     """What to tell where it is not known whether a device was loaded."""
     if not proof.is_starved:
-        seen = f"whether {device} was loaded is not known: {proof.reason}"
-        return OpenError(seen, advice=COLUMN.format(device=device))
+        seen = say("whether {device} was loaded is not known: {reason}", device=device, reason=proof.reason)
+        return OpenError(seen, advice=_column(device))
     likely, advice = why_starved(material, proof)
-    seen = f"whether {device} was loaded in full is not known: it was busy, but {proof.reason}"
+    seen = say(
+        "whether {device} was loaded in full is not known: it was busy, but {reason}",
+        device=device,
+        reason=proof.reason,
+    )
     return OpenError(seen, likely=likely, advice=advice)
 
 
@@ -139,28 +163,33 @@ def why_starved(material: Material, proof: LoadProof) -> tuple[str, str]:
     stopped, quota, cores = detail.get("stopped"), detail.get("quota_cores"), detail.get("cores")
     if isinstance(stopped, float) and stopped >= SEEN_STOPPED:
         return (
-            f"it stood still (SIGSTOP, a debugger, a batch system) for {100 * stopped:.0f} % of that time",
-            "see who stopped it, and run again",
+            say(
+                "it stood still (SIGSTOP, a debugger, a batch system) for {stopped:.0f} % of that time",
+                stopped=100 * stopped,
+            ),
+            say("see who stopped it, and run again"),
         )
     if isinstance(quota, float) and isinstance(cores, float) and quota < cores:
         return (
-            f"its control group may use {quota:g} of these {cores:g} cores",
-            "run outside of that container, or without its CPU quota (--cpus, CPUQuota=, limits.cpu)",
+            say("its control group may use {quota:g} of these {cores:g} cores", quota=quota, cores=cores),
+            say("run outside of that container, or without its CPU quota (--cpus, CPUQuota=, limits.cpu)"),
         )
     others = busy_beside(material.recording)
     return (
-        f"something else computed beside it: {others}" if others else "something else had the processors",
-        "end what runs beside it; where that belongs to the bench: thermal_limits own_share_least",
+        say("something else computed beside it: {others}", others=others)
+        if others
+        else say("something else had the processors"),
+        say("end what runs beside it; where that belongs to the bench: thermal_limits own_share_least"),
     )
 
 
 def load_advice(material: Material, device: str) -> str:
     """What makes a load that loads."""
     if material.is_foreign:
-        return "log a cycle in which it works at full load"
+        return say("log a cycle in which it works at full load")
     if kind_of(device) is Kind.CPU:
-        return "[stress] cpu_workers unset, so that every core works; look for a quota of a container"
-    return "--find-concurrency, or [stress] mode gpu where the model is served by another machine"
+        return say("[stress] cpu_workers unset, so that every core works; look for a quota of a container")
+    return say("--find-concurrency, or [stress] mode gpu where the model is served by another machine")
 
 
 def fault_words(material: Material, series: Series, otherwise: str, advice: str) -> tuple[str, str]:
@@ -168,12 +197,16 @@ def fault_words(material: Material, series: Series, otherwise: str, advice: str)
     fault = material.fault(series)
     if not fault.candidates:
         return otherwise, advice
-    evidence = "; ".join(fault.evidence)
+    evidence = joined("; ", fault.evidence)
     if fault.kind is not None:
-        return f"{fault.kind}: {evidence}", ADVICE[fault.kind]
-    said = f"one of these: {', '.join(map(str, fault.candidates))}: {evidence}"
+        return say("{kind}: {evidence}", kind=FAULTS[fault.kind], evidence=evidence), ADVICE[fault.kind]
+    said = say(
+        "one of these: {names}: {evidence}",
+        names=joined(", ", [FAULTS[kind] for kind in fault.candidates]),
+        evidence=evidence,
+    )
     if material.earlier is None:
-        return said, "compare with an earlier good run, which tells them apart: --against RUN"
+        return said, say("compare with an earlier good run, which tells them apart: --against RUN")
     return said, "; or ".join(ADVICE[candidate] for candidate in fault.candidates[:2])
 
 
@@ -187,4 +220,13 @@ def why_missing(material: Material, series: Series, gap: Figure | None = None) -
     reason = material.recording.why_missing(series.sensor.id, at)
     if reason is None:
         return ""
-    return f"{reason.reason}: {reason.detail}" if reason.detail else str(reason.reason)
+    return (
+        say("{reason}: {detail}", reason=reason.reason, detail=reason.detail) if reason.detail else str(reason.reason)
+    )
+
+
+def _column(device: str) -> str:
+    return say(
+        "log {device}.utilization_percent (nvidia-smi: utilization.gpu) or {device}.power_watts beside the temperature",
+        device=device,
+    )

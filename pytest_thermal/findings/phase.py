@@ -13,6 +13,7 @@ from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
 from pytest_thermal.model.phases import LOADED_PHASES
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Event, Recording
 
@@ -37,7 +38,7 @@ def phase_finding(recording: Recording, name: str) -> Finding:
         layer=CHECK,
         subject=name,
         outcome=verdict.outcome,
-        seen=f"{name} {verdict.seen}",
+        seen=say("{name} {seen}", name=name, seen=verdict.seen),
         likely=verdict.likely,
         advice=verdict.advice,
         evidence=evidence,
@@ -50,70 +51,92 @@ def _judge(recording: Recording, name: str) -> Verdict:
     planned = planned_seconds(recording.facts, name)
     if phase is None:
         if planned is None:
-            return skipped("is no phase of this run")
+            return skipped(say("is no phase of this run"))
         raise OpenError(
-            f"was not recorded: {_ended(recording)}",
-            likely="the run was broken or interrupted before it",
-            advice="events.jsonl of the run says what happened; run it again",
+            say("was not recorded: {ended}", ended=_ended(recording)),
+            likely=say("the run was broken or interrupted before it"),
+            advice=say("events.jsonl of the run says what happened; run it again"),
         )
     scale = time_scale_of(recording.facts)
     lasted = phase.duration_seconds / scale
     if planned is not None and lasted < CUT_SHORT * planned:
         raise OpenError(
-            f"lasted for {span(lasted)} of {span(planned)}: {_ended(recording)}",
-            likely="the run was interrupted, or the machine went down",
-            advice="run it again; what was recorded can be replayed",
+            say(
+                "lasted for {lasted} of {planned}: {ended}",
+                lasted=span(lasted),
+                planned=span(planned),
+                ended=_ended(recording),
+            ),
+            likely=say("the run was interrupted, or the machine went down"),
+            advice=say("run it again; what was recorded can be replayed"),
         )
     requests = _requests(recording, name)
-    said = f"lasted for {span(lasted)}" + ("" if planned is None else " as planned")
+    said = say("lasted for {lasted}", lasted=span(lasted)) + ("" if planned is None else say(" as planned"))
     evidence = {"seconds": lasted, "planned_seconds": planned, **requests}
     if recording.changed:
         raise OpenError(
-            f"{said}, but the run was changed since: {'; '.join(recording.changed[:3])}",
-            likely="a file was edited, lost or added after the run had ended and was sealed",
-            advice="restore it from a backup, or run it again",
+            say("{said}, but the run was changed since: {names}", said=said, names=joined("; ", recording.changed[:3])),
+            likely=say("a file was edited, lost or added after the run had ended and was sealed"),
+            advice=say("restore it from a backup, or run it again"),
         )
     # A load that was gone before a loaded phase began was not on in it either.
     stops = [event for event in recording.events if event.kind == CRITICAL and _reaches(event, phase)]
     if stops:
         return failed(
-            f"{said}, but the load was taken off: {_text(stops[0])}",
-            likely="the cooling does not carry this load",
-            advice="look at the curves up to that moment; raise critical_threshold_* only if the device allows more",
+            say("{said}, but the load was taken off: {text}", said=said, text=_text(stops[0])),
+            likely=say("the cooling does not carry this load"),
+            advice=say(
+                "look at the curves up to that moment; raise critical_threshold_* only if the device allows more"
+            ),
             evidence=evidence,
         )
     lost = [event for event in recording.events if _is_loss(event) and _reaches(event, phase)]
     if lost:
         return failed(
-            f"{said}, but {_text(lost[0])}",
-            likely="its tool failed, ran out of memory, or somebody ended it",
-            advice="run that tool by hand; dmesg says whether the kernel ended it",
+            say("{said}, but {text}", said=said, text=_text(lost[0])),
+            likely=say("its tool failed, ran out of memory, or somebody ended it"),
+            advice=say("run that tool by hand; dmesg says whether the kernel ended it"),
             evidence=evidence,
         )
     total, bad = requests.get("requests", 0), requests.get("failed_requests", 0)
     if total and bad > MOST_FAILED * total:
         return failed(
-            f"{said}, but {bad:,} of its {total:,} requests failed: {requests['most_frequent_error']}",
-            likely="the gateway, its key or its quota; such a load is none",
-            advice="pytest suites/supernode says at which layer",
+            say(
+                "{said}, but {bad:,} of its {total:,} requests failed: {most_frequent_error}",
+                said=said,
+                bad=bad,
+                total=total,
+                most_frequent_error=requests["most_frequent_error"],
+            ),
+            likely=say("the gateway, its key or its quota; such a load is none"),
+            advice=say("pytest suites/supernode says at which layer"),
             evidence=evidence,
         )
     missing = sorted((BY_MODE.get(_mode(recording), frozenset()) - _started(recording)) if _started(recording) else ())
     if missing and name in LOADED_PHASES:
         raise OpenError(
-            f"{said}, but without the {' and '.join(missing)} load that was planned",
-            likely="its tool is not installed, or there is nothing here that it could load",
-            advice="the run's events.jsonl says why; another [stress] mode where it is not wanted",
+            say("{said}, but without the {names} load that was planned", said=said, names=joined(" and ", missing)),
+            likely=say("its tool is not installed, or there is nothing here that it could load"),
+            advice=say("the run's events.jsonl says why; another [stress] mode where it is not wanted"),
         )
     if not total and name in ANSWERED_PHASES and "inference" in (planned_loads(recording.facts) or ()):
         raise OpenError(
-            f"{said}, but not one inference request ended in it",
-            likely="the load generator did not come up, or the gateway answers slower than the phase is long",
-            advice="events.jsonl of the run has the load's last words; pytest suites/supernode tries the gateway",
+            say("{said}, but not one inference request ended in it", said=said),
+            likely=say("the load generator did not come up, or the gateway answers slower than the phase is long"),
+            advice=say("events.jsonl of the run has the load's last words; pytest suites/supernode tries the gateway"),
         )
     if total:
-        said += f", {total:,} requests"
-    note = f"{bad:,} of {total:,} requests failed: {requests['most_frequent_error']}" if bad else ""
+        said += say(", {total:,} requests", total=total)
+    note = (
+        say(
+            "{bad:,} of {total:,} requests failed: {most_frequent_error}",
+            bad=bad,
+            total=total,
+            most_frequent_error=requests["most_frequent_error"],
+        )
+        if bad
+        else ""
+    )
     return passed(said, warnings=(note,) if note else (), evidence=evidence)
 
 
@@ -136,8 +159,8 @@ def _requests(recording: Recording, name: str) -> dict[str, Any]:
 
 def _ended(recording: Recording) -> str:
     because = str(recording.facts.get("ended_because") or "").strip()
-    state: Mapping[str, str] = {"cut off": "the recorder died", "recording": "the recording goes on"}
-    return because or state.get(recording.state, f"the run is {recording.state}")
+    state: Mapping[str, str] = {"cut off": say("the recorder died"), "recording": say("the recording goes on")}
+    return because or state.get(recording.state, say("the run is {state}", state=recording.state))
 
 
 def _mode(recording: Recording) -> str:

@@ -7,6 +7,7 @@ import math
 
 from pytest_thermal.analysis import OwnTime
 from pytest_thermal.findings.run_facts import time_scale_of
+from pytest_thermal.model.said import joined
 from pytest_thermal.recording import Event, Recording
 
 CRITICAL = "critical"
@@ -79,4 +80,6 @@ def busy_beside(recording: Recording) -> str:
 
 
 def _text(event: Event) -> str:
-    return str(event.detail.get("text", "")) or ", ".join(f"{name} {value}" for name, value in event.detail.items())
+    return str(event.detail.get("text", "")) or joined(
+        ", ", (f"{name} {value}" for name, value in event.detail.items())
+    )

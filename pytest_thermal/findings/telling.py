@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pytest_thermal.analysis import LoopFaultKind, ThrottleKind
+from pytest_thermal.model.said import Said, say
 from pytest_thermal.model.series import Figure
 
+FAULTS: Mapping[LoopFaultKind, str] = {
+    LoopFaultKind.PUMP_STOPPED: say("pump stopped"),
+    LoopFaultKind.FLOW_LOW: say("flow low"),
+    LoopFaultKind.AIR: say("air in the loop"),
+    LoopFaultKind.CONTACT: say("contact or paste"),
+    LoopFaultKind.RADIATOR: say("radiator or fan"),
+    LoopFaultKind.SUPPLY_WARM: say("supply too warm"),
+    LoopFaultKind.SENSOR_STUCK: say("sensor stuck"),
+}
+THROTTLES: Mapping[ThrottleKind, str] = {
+    ThrottleKind.THERMAL: say("thermal"),
+    ThrottleKind.POWER: say("power"),
+    ThrottleKind.EITHER: say("thermal or power"),
+    ThrottleKind.OTHER: say("other"),
+}
 LONGEST = 240
 """Characters of what was seen; what checks say is written to stay below 200 of them."""
 
@@ -11,7 +30,7 @@ LONGEST = 240
 def degrees(figure: Figure) -> str:
     """``47.2 ± 0.2 °C``: a temperature or a difference of two, with one standard uncertainty where it is known."""
     if figure.value is None:
-        return "unknown"
+        return say("unknown")
     if figure.uncertainty is None:
         return f"{figure.value:.1f} °C"
     return f"{figure.value:.1f} ± {max(figure.uncertainty, 0.05):.1f} °C"
@@ -30,7 +49,8 @@ def milliseconds(value: float) -> str:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """Cut at a word where it is too long."""
+    """Cut at a word where it is too long; in another language it is told in full."""
     if len(text) <= most:
         return text
-    return f"{text[: most - 2].rsplit(' ', 1)[0]} …"
+    cut = f"{text[: most - 2].rsplit(' ', 1)[0]} …"
+    return text.shortened(cut) if isinstance(text, Said) else cut

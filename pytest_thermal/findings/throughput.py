@@ -17,6 +17,7 @@ from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.findings.telling import milliseconds
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Requests
 from pytest_thermal.sensors.kinds import Kind, kind_of
@@ -56,9 +57,9 @@ def throughput(material: Material, time_scale: float) -> Verdict:
     requests = material.recording.requests
     if requests is None or not len(requests):
         raise OpenError(
-            "no inference request was recorded",
-            likely="the load was not inference, or ended before its first answer",
-            advice="[stress] mode inference or mixed",
+            say("no inference request was recorded"),
+            likely=say("the load was not inference, or ended before its first answer"),
+            advice=say("[stress] mode inference or mixed"),
         )
     first, last = (_part(requests, phase, time_scale) for phase in _fifths(material.phases["steady"]))
     whole = _part(requests, material.phases["steady"], time_scale)
@@ -76,40 +77,59 @@ def throughput(material: Material, time_scale: float) -> Verdict:
     if held.value is None:
         if whole.count and whole.failed == whole.count:
             return failed(
-                f"all {whole.count} requests in steady failed: {whole.error}",
-                likely="the access layer: the gateway, its key or its model",
-                advice="pytest suites/supernode, which says at which layer",
+                say("all {count} requests in steady failed: {error}", count=whole.count, error=whole.error),
+                likely=say("the access layer: the gateway, its key or its model"),
+                advice=say("pytest suites/supernode, which says at which layer"),
                 evidence=evidence,
             )
-        raise OpenError(f"whether throughput held is not known: {held.reason}", advice="a longer --duration")
+        raise OpenError(
+            say("whether throughput held is not known: {reason}", reason=held.reason), advice=say("a longer --duration")
+        )
     warnings: tuple[str, ...] = ()
     if whole.failing > TOLD_ERRORS:
-        warnings = (f"{whole.failed} of {whole.count} requests in steady failed: {whole.error}",)
+        warnings = (
+            say(
+                "{failed} of {count} requests in steady failed: {error}",
+                failed=whole.failed,
+                count=whole.count,
+                error=whole.error,
+            ),
+        )
     rates = _rates(held.detail, time_scale)
     uncertainty = held.uncertainty or 0.0
     sigma = f" ± {100 * uncertainty:.0f}" if uncertainty >= 0.005 else ""
-    said = f"throughput at the end of steady was {held.value * 100:.0f}{sigma} % of that at its start{rates}"
+    said = say(
+        "throughput at the end of steady was {held:.0f}{sigma} % of that at its start{rates}",
+        held=held.value * 100,
+        sigma=sigma,
+        rates=rates,
+    )
     # Answers that were counted are counted, however late they were looked at. What became fewer may be the client's.
     limited = client_limits(material.recording, "steady")
     if limited and held.value < limit.value and not _heat(material):
         raise OpenError(
-            f"{said}, and whether the gateway was slower is not known: {limited[0]}",
-            likely="the load generator shares its core with other work, or has more to ask than one core can",
-            advice="fewer concurrent_requests or cpu_workers, or a machine of its own for the load",
+            say("{said}, and whether the gateway was slower is not known: {limited}", said=said, limited=limited[0]),
+            likely=say("the load generator shares its core with other work, or has more to ask than one core can"),
+            advice=say("fewer concurrent_requests or cpu_workers, or a machine of its own for the load"),
         )
     warnings += tuple(limited[:1])
     if held.value + SIGMAS * uncertainty < limit.value:
         likely, advice = _why(material, first, last)
         return failed(
-            f"{said}, less than {limit.text}", likely=likely, advice=advice, warnings=warnings, evidence=evidence
+            say("{said}, less than {limit}", said=said, limit=limit.text),
+            likely=likely,
+            advice=advice,
+            warnings=warnings,
+            evidence=evidence,
         )
     if held.value < limit.value:
         raise OpenError(
-            f"{said}: too few requests to say whether at least {limit.text} held", advice="a longer --duration"
+            say("{said}: too few requests to say whether at least {limit} held", said=said, limit=limit.text),
+            advice=say("a longer --duration"),
         )
     for device in _cards(material):
         need_load(material, device)
-    return passed(f"{said}, at least {limit.text}", warnings=warnings, evidence=evidence)
+    return passed(say("{said}, at least {limit}", said=said, limit=limit.text), warnings=warnings, evidence=evidence)
 
 
 # ------------------------------------------------------------------------------------------------------- what it was
@@ -119,26 +139,40 @@ def _why(material: Material, first: Part, last: Part) -> tuple[str, str]:
     """Heat, else the access layer, else too little work for the cards."""
     heat = _heat(material)
     if heat:
-        return f"heat: {heat}", "test_threshold, test_throttling and test_rise say more of the loop"
+        return say("heat: {heat}", heat=heat), say("test_threshold, test_throttling and test_rise say more of the loop")
     if last.failing - first.failing >= MORE_ERRORS:
         before, now = _percent(first.failing), _percent(last.failing)
-        grew = f"{before} of the requests failed at first, {now} at the end ({last.error})"
+        grew = say(
+            "{before} of the requests failed at first, {now} at the end ({error})",
+            before=before,
+            now=now,
+            error=last.error,
+        )
         if last.refused > last.failed / 2:
-            return f"the access layer refuses: {grew}", "raise the gateway's limits, or fewer concurrent_requests"
-        return f"the access layer: {grew}", "pytest suites/supernode, and the gateway's own log"
+            return say("the access layer refuses: {grew}", grew=grew), say(
+                "raise the gateway's limits, or fewer concurrent_requests"
+            )
+        return say("the access layer: {grew}", grew=grew), say("pytest suites/supernode, and the gateway's own log")
     cool, idle = _coolness(material), _idle_cards(material)
     slower = last.latency_seconds > SLOWER * first.latency_seconds
     if idle and slower:
-        waited = f"latency went from {first.latency_seconds:.2f} s to {last.latency_seconds:.2f} s while {idle}"
-        return f"the access layer: {waited}; {cool}", "look at the gateway's queue and rate limits, and at the network"
+        waited = say(
+            "latency went from {latency_seconds:.2f} s to {latency_seconds_2:.2f} s while {idle}",
+            latency_seconds=first.latency_seconds,
+            latency_seconds_2=last.latency_seconds,
+            idle=idle,
+        )
+        return say("the access layer: {waited}; {cool}", waited=waited, cool=cool), say(
+            "look at the gateway's queue and rate limits, and at the network"
+        )
     if idle:
         return (
-            f"concurrency or the CPU side: {cool}, and {idle}",
-            "--find-concurrency; look at the engine's CPU threads",
+            say("concurrency or the CPU side: {cool}, and {idle}", cool=cool, idle=idle),
+            say("--find-concurrency; look at the engine's CPU threads"),
         )
     return (
-        f"not heat, as far as is measured: {cool}; and not errors",
-        "the engine's own log: longer prompts, a full KV cache, other users of the cards",
+        say("not heat, as far as is measured: {cool}; and not errors", cool=cool),
+        say("the engine's own log: longer prompts, a full KV cache, other users of the cards"),
     )
 
 
@@ -148,14 +182,23 @@ def _heat(material: Material) -> str:
     for device in _cards(material):
         spent = measure_throttling(throttle_reasons(device, material.recording.series), last).thermal.value
         if spent:
-            return f"{device} slowed itself down for {milliseconds(spent)} at the end of steady because of heat"
+            return say(
+                "{device} slowed itself down for {spent} at the end of steady because of heat",
+                device=device,
+                spent=milliseconds(spent),
+            )
     for sensor in material.sensors:
         limit = material.limits.threshold(sensor)
         if limit is None or not is_heated(sensor):
             continue
         _, values = material.figures(material.recording.series[sensor.id]).clean.during(last).readings()
         if values.size and float(values.max()) > limit.value:
-            return f"{sensor.id} was at {values.max():.1f} °C at the end of steady, more than {limit.text}"
+            return say(
+                "{sensor} was at {values:.1f} °C at the end of steady, more than {limit}",
+                sensor=sensor.id,
+                values=values.max(),
+                limit=limit.text,
+            )
     return ""
 
 
@@ -167,7 +210,11 @@ def _coolness(material: Material) -> str:
         if main is not None:
             _, values = material.figures(material.recording.series[main.id]).clean.during(last).readings()
             tops += [float(values.max())] if values.size else []
-    return f"temperatures are fine (at most {max(tops):.0f} °C)" if tops else "no card's temperature is measured"
+    return (
+        say("temperatures are fine (at most {tops:.0f} °C)", tops=max(tops))
+        if tops
+        else say("no card's temperature is measured")
+    )
 
 
 def _idle_cards(material: Material) -> str:
@@ -179,8 +226,8 @@ def _idle_cards(material: Material) -> str:
         use = utilization_of(device, material.recording.series)
         _, values = use.during(last).readings() if use is not None else (None, np.empty(0))
         if values.size and float(values.mean()) < least:
-            found.append(f"{device} was busy for {values.mean():.0f} % only")
-    return ", ".join(found[:3])
+            found.append(say("{device} was busy for {values:.0f} % only", device=device, values=values.mean()))
+    return joined(", ", found[:3])
 
 
 # ----------------------------------------------------------------------------------------------------------- figures
@@ -225,7 +272,12 @@ def _rates(detail: Mapping[str, Scalar], time_scale: float) -> str:
     first, last = detail.get("first_per_second"), detail.get("last_per_second")
     if not isinstance(first, (int, float)) or not isinstance(last, (int, float)):
         return ""
-    return f" ({_rate(first * time_scale)} → {_rate(last * time_scale)} {detail.get('amounts', 'requests')}/s)"
+    return say(
+        " ({rate} → {rate_2} {get}/s)",
+        rate=_rate(first * time_scale),
+        rate_2=_rate(last * time_scale),
+        get=detail.get("amounts", "requests"),
+    )
 
 
 def _percent(share: float) -> str:

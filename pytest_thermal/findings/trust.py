@@ -11,6 +11,7 @@ from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, last_part, say
 from pytest_thermal.model.series import Series
 
 OF_A_RUN = ("baseline", "ramp", "steady", "cooldown")
@@ -29,7 +30,13 @@ def coverage(material: Material, subject: str) -> Verdict:
     """
     series = need_series(material, subject, empty=True)
     if not series.present.any() and _is_not_offered(material, series):
-        return skipped(f"{subject}: not offered by the device: {why_missing(material, series)}")
+        return skipped(
+            say(
+                "{subject}: not offered by the device: {why_missing}",
+                subject=subject,
+                why_missing=why_missing(material, series),
+            )
+        )
     need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
     worst = 1.0
     holes: list[tuple[str, str]] = []
@@ -44,26 +51,36 @@ def coverage(material: Material, subject: str) -> Verdict:
     evidence["coverage"] = worst
     limits = material.limits
     if holes and not unbelievable:
-        also = f"; also in {', '.join(phase for phase, _ in holes[1:])}" if len(holes) > 1 else ""
-        seen = (
-            f"{subject} has holes in {holes[0][0]}: {holes[0][1]}{also} (at least {limits['coverage_least'].text}, "
-            f"no gap over {limits['gap_most'].text})"
+        also = say("; also in {names}", names=joined(", ", (phase for phase, _ in holes[1:]))) if len(holes) > 1 else ""
+        seen = say(
+            "{subject} has holes in {holes}: {holes_2}{also} (at least {coverage_least}, no gap over {gap_most})",
+            subject=subject,
+            holes=holes[0][0],
+            holes_2=holes[0][1],
+            also=also,
+            coverage_least=limits["coverage_least"].text,
+            gap_most=limits["gap_most"].text,
         )
         likely = next(filter(None, reasons), "")
-        advice = "pytest --sensors; the run's missing.jsonl says why each reading is missing"
+        advice = say("pytest --sensors; the run's missing.jsonl says why each reading is missing")
         if _by_device(material, series, [phase for phase, _ in holes]):
-            return failed(seen, likely=likely or "the device or its driver", advice=advice, evidence=evidence)
-        raise OpenError(seen, likely=likely or "the source was too slow, or nobody sampled then", advice=advice)
+            return failed(seen, likely=likely or say("the device or its driver"), advice=advice, evidence=evidence)
+        raise OpenError(seen, likely=likely or say("the source was too slow, or nobody sampled then"), advice=advice)
     if unbelievable:
         return failed(
-            f"{subject} cannot be believed: {unbelievable}",
-            likely="the sensor or its driver: no device does that",
-            advice="read it with another tool; look at its cabling, driver and firmware",
+            say("{subject} cannot be believed: {unbelievable}", subject=subject, unbelievable=unbelievable),
+            likely=say("the sensor or its driver: no device does that"),
+            advice=say("read it with another tool; look at its cabling, driver and firmware"),
             evidence=evidence,
         )
     longest = max((material.coverage(series, phase).longest_gap.value or 0.0) for phase in material.phases)
     return passed(
-        f"{subject}: at least {worst:.1%} of its readings in every phase, longest gap {span(longest)}",
+        say(
+            "{subject}: at least {worst:.1%} of its readings in every phase, longest gap {longest}",
+            subject=subject,
+            worst=worst,
+            longest=span(longest),
+        ),
         evidence=evidence,
     )
 
@@ -98,11 +115,14 @@ def _unbelievable(material: Material, series: Series) -> tuple[str, dict[str, Sc
         "dropouts": health.dropouts.value,
         "stuck": str(health.stuck),
     }
-    found = [_counted(int(health.spikes.value or 0), "spike"), _counted(int(health.dropouts.value or 0), "dropout")]
+    found = [*_counted(int(health.spikes.value or 0), int(health.dropouts.value or 0))]
     if health.stuck is Answer.YES:
-        found.append(health.reason.rpartition("; ")[2])
-    return "; ".join(filter(None, found)), figures
+        found.append(last_part(health.reason))
+    return joined("; ", filter(None, found)), figures
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number > 1 else ''}" if number else ""
+def _counted(spikes: int, dropouts: int) -> tuple[str, str]:
+    return (
+        (say("1 spike") if spikes == 1 else say("{spikes} spikes", spikes=spikes)) if spikes else "",
+        (say("1 dropout") if dropouts == 1 else say("{dropouts} dropouts", dropouts=dropouts)) if dropouts else "",
+    )

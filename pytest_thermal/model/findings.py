@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pytest_thermal.model.said import joined, say
+
 LAYERS = (
     "name",
     "connection",
@@ -70,12 +72,25 @@ class Finding:
     duration_seconds: float = 0.0
 
     @property
+    def first_line(self) -> str:
+        """The layer and what was seen; one that is not decided says so first."""
+        if self.outcome is Outcome.INCONCLUSIVE:
+            return say("inconclusive: {layer}: {seen}", layer=self.layer, seen=self.seen)
+        if self.outcome is Outcome.BLOCKED:
+            return say("blocked: {layer}: {seen}", layer=self.layer, seen=self.seen)
+        return say("{layer}: {seen}", layer=self.layer, seen=self.seen)
+
+    @property
     def message(self) -> str:
         """The text a person reads: what was seen, then ``likely:`` and ``try:`` lines if there is something to say."""
-        lead = {Outcome.INCONCLUSIVE: "inconclusive: ", Outcome.BLOCKED: "blocked: "}.get(self.outcome, "")
-        lines = [f"{lead}{self.layer}: {self.seen}"]
-        if self.likely:
-            lines.append(f"likely: {self.likely}")
-        if self.advice:
-            lines.append(f"try: {self.advice}")
-        return "\n".join(lines)
+        return told_lines(self.first_line, likely=self.likely, remedy=self.advice)
+
+
+def told_lines(seen: str, *, likely: str, remedy: str) -> str:
+    """What was seen, and below it ``likely:`` and ``try:`` lines if there is something to say."""
+    lines = [seen]
+    if likely:
+        lines.append(say("likely: {likely}", likely=likely))
+    if remedy:
+        lines.append(say("try: {remedy}", remedy=remedy))
+    return joined("\n", lines)

@@ -25,6 +25,7 @@ from pytest_thermal.plugin.keys import (
     THERMAL,
     THERMAL_ENDINGS,
 )
+from pytest_thermal.plugin.language import language
 from pytest_thermal.plugin.terminal import keep_terminal
 
 
@@ -84,6 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
             from pytest_thermal.plugin.thermal_checks.metrics import check_metrics
 
             check_metrics(config)
+    if language(config) != "en" and not _is_worker(config):
+        from pytest_thermal.plugin.outcomes import ReportTelling
+
+        config.pluginmanager.register(ReportTelling(config), "thermal-telling")
     if config.pluginmanager.hasplugin("allure_listener"):
         from pytest_thermal.plugin.allure.bridge import AllureBridge
 
@@ -194,7 +199,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     else:
         from dataclasses import asdict
 
-        config.workeroutput.update({name: asdict(ending) for name, ending in told.items()})  # type: ignore[attr-defined]
+        from pytest_thermal.model.said import packed
+
+        config.workeroutput.update({name: packed(asdict(ending)) for name, ending in told.items()})  # type: ignore[attr-defined]
     if OBSERVER in config.stash:
         _conclude_observing(session, exitstatus)
 

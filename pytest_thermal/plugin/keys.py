@@ -8,6 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
+    from pytest_thermal.model.catalogue import Catalogue
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.access_checks.session import AccessSession, Ending
     from pytest_thermal.plugin.active_bench import ActiveBench
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pytest_thermal.plugin.evidence.observing import Observer
     from pytest_thermal.plugin.evidence.ocp_diag_file import OcpDiagFile
     from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession
+
+CATALOGUE: pytest.StashKey[Catalogue] = pytest.StashKey()
+"""The language that this run is told in, once anything was told."""
 
 TAKEN_OPTIONS: pytest.StashKey[list[str]] = pytest.StashKey()
 """Short option names that another plugin owns."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+LANGUAGES = ("en", "zh")
+
 
 def _count(text: str) -> int:
     """A whole number of at least 1."""
@@ -51,6 +53,13 @@ def _address(text: str) -> Any:
         return read_address(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _language(text: str) -> str:
+    """`zh` or `en`."""
+    if text not in LANGUAGES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no language: {' or '.join(LANGUAGES)}")
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +222,13 @@ OPTIONS: tuple[Option, ...] = (
         ini=True,
         help="Serve readings, phase, load and requests to Prometheus while a thermal run goes on, to this machine alone"
         " unless an address is given (pytest-thermal[prometheus]).",
+    ),
+    Option(
+        name="lang",
+        metavar="zh|en",
+        read=_language,
+        help="Language of what people read: terminal, report pages, Allure titles; what programs read stays English"
+        " (default: zh where LC_ALL, LC_MESSAGES or LANG says so, else en).",
     ),
     Option(name="sysfs", metavar="DIR", help="Where the host's /sys is seen, as in a container (default /sys)."),
 )

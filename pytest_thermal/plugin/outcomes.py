@@ -7,7 +7,9 @@ from typing import Any, NoReturn
 import pytest
 
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.plugin.keys import FINDINGS
+from pytest_thermal.model.said import Said
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS
+from pytest_thermal.plugin.language import keep_told, told_of
 
 
 class FindingFailed(AssertionError):  # noqa: N818 - the word of the design
@@ -55,12 +57,43 @@ def shape_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.T
         return
     error = call.excinfo.value
     longrepr = report.longrepr
+    message = getattr(error, "message", None) or getattr(error, "msg", None) or (error.args[0] if error.args else None)
+    if isinstance(message, Said):
+        keep_told(report, message, item.config)
     if isinstance(error, FindingFailed | Inconclusive) or type(error).__name__ in BROKEN:
         _keep_message(longrepr, str(error), item)
     elif isinstance(error, pytest.skip.Exception) and isinstance(longrepr, tuple) and len(longrepr) == 3:
         path, line, _ = item.location
         if item.stash.get(FINDINGS, None):
             report.longrepr = (str(item.config.rootpath / path), (line or 0) + 1, longrepr[2])
+
+
+class ReportTelling:
+    """Tells findings in the language of this run at the end of the terminal's output; other reporters get English."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Whoever writes a file has read the report by now; the terminal shows it at its end."""
+        _tell_report(report, self._config)
+
+
+def _tell_report(report: pytest.TestReport, config: pytest.Config) -> None:
+    told = told_of(report, config)
+    if told is None:
+        return
+    active = config.stash.get(ACTIVE_BENCH, None)
+    told = told if active is None else active.redactor.text(told)
+    longrepr: Any = report.longrepr
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = told
+    if isinstance(longrepr, tuple) and len(longrepr) == 3:
+        report.longrepr = (longrepr[0], longrepr[1], told)
+    elif getattr(longrepr, "reprcrash", None) is not None and longrepr.reprtraceback.reprentries:
+        longrepr.reprcrash.message = told
+        longrepr.reprtraceback.reprentries[-1].lines = [f"E   {line}" for line in told.splitlines()]
 
 
 def _keep_message(longrepr: Any, message: str, item: pytest.Item) -> None:

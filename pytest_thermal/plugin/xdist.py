@@ -22,8 +22,10 @@ from xdist.scheduler import (
     WorkStealingScheduling,
 )
 
+from pytest_thermal.model.said import unpacked
 from pytest_thermal.plugin.access_checks.session import Ending
 from pytest_thermal.plugin.keys import ENDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.language import language
 from pytest_thermal.plugin.thermal_checks.live_view import WorkerLines
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE
 
@@ -61,17 +63,18 @@ class XdistBridge:
         """Tell a worker where to leave the ids of its bench tests."""
         node.workerinput["thermal_folder"] = str(self._meeting_place())
         node.workerinput["thermal_controller"] = os.getpid()
+        node.workerinput["thermal_language"] = language(self._config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker had to tell; a crashed one tells nothing."""
         told = getattr(node, "workeroutput", None) or {}
         if told.get("thermal"):
-            self._config.stash[ENDINGS].append(Ending(**told["thermal"]))
+            self._config.stash[ENDINGS].append(Ending(**unpacked(told["thermal"])))
         if told.get("thermal_run"):
             from pytest_thermal.plugin.thermal_checks.session import ThermalEnding
 
-            self._config.stash[THERMAL_ENDINGS].append(ThermalEnding(**told["thermal_run"]))
+            self._config.stash[THERMAL_ENDINGS].append(ThermalEnding(**unpacked(told["thermal_run"])))
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

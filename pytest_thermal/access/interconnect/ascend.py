@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_thermal.access.interconnect.commands import find_program, run
 from pytest_thermal.access.interconnect.rdma import ETHERNET, Port
 from pytest_thermal.access.verdict import CannotMeasure
+from pytest_thermal.model.said import say
 
 TOOL = "hccn_tool"
 TOOL_SECONDS = 10.0
@@ -33,8 +34,12 @@ def read_npu_ports(dev: Path, environ: Mapping[str, str]) -> tuple[Port, ...]:
     program = find_program(TOOL, environ)
     if program is None:
         raise CannotMeasure(
-            f"{len(ids)} Ascend NPUs are here, and {TOOL}, which tells the state of their links, is not on PATH",
-            likely="it is installed with the driver, in a folder that is not on PATH",
+            say(
+                "{count} Ascend NPUs are here, and {tool}, which tells the state of their links, is not on PATH",
+                count=len(ids),
+                tool=TOOL,
+            ),
+            likely=say("it is installed with the driver, in a folder that is not on PATH"),
             advice="export PATH=$PATH:/usr/local/Ascend/driver/tools",
         )
     return tuple(_port(program, number, environ) for number in ids)
@@ -43,20 +48,25 @@ def read_npu_ports(dev: Path, environ: Mapping[str, str]) -> tuple[Port, ...]:
 def _port(program: str, number: int, environ: Mapping[str, str]) -> Port:
     argv = [program, "-i", str(number), "-link", "-g"]
     ran = run(argv, environ=environ, seconds=TOOL_SECONDS)
-    shown = f"{TOOL} -i {number} -link -g"
+    shown = say("{tool} -i {number} -link -g", tool=TOOL, number=number)
     if ran.timed_out:
         raise CannotMeasure(
-            f"{shown} did not end within {TOOL_SECONDS:g} s",
-            likely="the NPU's driver or management processor hangs",
-            advice=f"npu-smi info -i {number}; dmesg | tail; power the node off and on",
+            say("{shown} did not end within {tool_seconds:g} s", shown=shown, tool_seconds=TOOL_SECONDS),
+            likely=say("the NPU's driver or management processor hangs"),
+            advice=say("npu-smi info -i {number}; dmesg | tail; power the node off and on", number=number),
         )
     told = re.search(r"link\s+status\s*:\s*(\w+)", ran.output, re.IGNORECASE)
     if not ran.ok or told is None or told[1].upper() not in ("UP", "DOWN"):
-        ending = "" if ran.status == 0 else f", ended with status {ran.status}"
+        ending = "" if ran.status == 0 else say(", ended with status {status}", status=ran.status)
         raise CannotMeasure(
-            f"{shown} did not tell the link's state{ending}: {ran.said or 'no output'}",
-            likely="this user may not ask, this NPU has no network port, or the driver is older than the tool",
-            advice=f"run {shown} as root; npu-smi info",
+            say(
+                "{shown} did not tell the link's state{ending}: {said}",
+                shown=shown,
+                ending=ending,
+                said=ran.said or say("no output"),
+            ),
+            likely=say("this user may not ask, this NPU has no network port, or the driver is older than the tool"),
+            advice=say("run {shown} as root; npu-smi info", shown=shown),
         )
     up = told[1].upper() == "UP"
     return Port(device=f"npu{number}", state="ACTIVE" if up else "DOWN", link_layer=ETHERNET, model="NPU")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_thermal.access.interconnect.rdma import ETHERNET, INFINIBAND
 from pytest_thermal.bench import Bench, Domain
+from pytest_thermal.model.said import say
 
 _RDMA = re.compile(r"rdma|roce|iwarp|infini-?band|\bib\b|\befa\b|omni-?path|\bopa\b", re.IGNORECASE)
 _INFINIBAND = re.compile(r"infini-?band|\bib\b", re.IGNORECASE)
@@ -48,14 +49,14 @@ class Fabric:
     @property
     def words(self) -> str:
         """``infiniband (config.toml [scale_up] interconnect)``."""
-        return f"{self.text} ({self.origin})"
+        return say("{text} ({origin})", text=self.text, origin=self.origin)
 
 
 def scale_up_fabric(bench: Bench, domain: Domain) -> Fabric | None:
     """The fabric inside ``domain``; None where the bench names none."""
     if (domain.interconnect or "").strip().lower() in _NOTHING:
         return None
-    origin = bench.origins.get(f"domains.{domain.name}.interconnect", "bench file")
+    origin = bench.origins.get(f"domains.{domain.name}.interconnect", say("bench file"))
     return Fabric(text=str(domain.interconnect), origin=origin)
 
 
@@ -64,7 +65,7 @@ def scale_out_fabric(bench: Bench) -> Fabric | None:
     scale_out = bench.scale_out
     if scale_out is None or not scale_out.enabled or scale_out.protocol.strip().lower() in _NOTHING:
         return None
-    return Fabric(text=scale_out.protocol, origin=bench.origins.get("scale_out.protocol", "bench file"))
+    return Fabric(text=scale_out.protocol, origin=bench.origins.get("scale_out.protocol", say("bench file")))
 
 
 def asked_fabrics(bench: Bench, domain: Domain) -> tuple[Fabric, ...]:

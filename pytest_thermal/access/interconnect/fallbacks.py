@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_thermal.model.said import say
+
 _RDMA_TRANSPORTS = {
     *("rc", "rc_v", "rc_verbs", "rc_x", "rc_mlx5"),
     *("ud", "ud_v", "ud_verbs", "ud_x", "ud_mlx5"),
@@ -23,7 +25,9 @@ def forced_fallbacks(environ: Mapping[str, str], *, etc: Path) -> tuple[str, ...
     """
     settings = {**_nccl_files(environ, etc), **{name: (value, "environment") for name, value in environ.items()}}
     return tuple(
-        f"{name}={value} ({place})" for name, (value, place) in sorted(settings.items()) if _forces(name, value.strip())
+        say("{name}={value} ({place})", name=name, value=value, place=place)
+        for name, (value, place) in sorted(settings.items())
+        if _forces(name, value.strip())
     )
 
 

@@ -16,8 +16,9 @@ from pytest_thermal.access.interconnect.fabric import Fabric
 from pytest_thermal.access.interconnect.latency_tools import Figure, NotUnderstood, read_latency
 from pytest_thermal.access.interconnect.rdma import Port
 from pytest_thermal.access.verdict import CannotMeasure
+from pytest_thermal.model.said import say
 
-EXAMPLE = '--interconnect-cmd "ib_write_lat -d mlx5_0 PEER", with ib_write_lat -d mlx5_0 running on PEER'
+EXAMPLE = say('--interconnect-cmd "ib_write_lat -d mlx5_0 PEER", with ib_write_lat -d mlx5_0 running on PEER')
 
 _RETRY_SECONDS = 0.2
 _SHELL_SIGNS = re.compile(r"[|;<>&$`]|^~")
@@ -66,7 +67,10 @@ def measure(
         if isinstance(done, Measurement):
             return done
         reasons.append(done)
-    return Unavailable(reasons=tuple(reasons) or (f"no test is known here for {fabric.text if fabric else 'it'}",))
+    return Unavailable(
+        reasons=tuple(reasons)
+        or (say("no test is known here for {fabric}", fabric=fabric.text if fabric else say("it")),)
+    )
 
 
 # --- the user's ----------------------------------------------------------------------------------------------
@@ -77,19 +81,19 @@ def _users(command: str, environ: Mapping[str, str], seconds: float) -> Measurem
         argv = shlex.split(command)
     except ValueError as error:
         raise CannotMeasure(
-            f"--interconnect-cmd {command!r} cannot be split into words ({error})",
-            likely="a quotation mark is missing",
+            say("--interconnect-cmd {command!r} cannot be split into words ({error})", command=command, error=error),
+            likely=say("a quotation mark is missing"),
             advice=EXAMPLE,
         ) from error
     if not argv:
-        raise CannotMeasure("--interconnect-cmd is empty", advice=EXAMPLE)
+        raise CannotMeasure(say("--interconnect-cmd is empty"), advice=EXAMPLE)
     program = find_program(argv[0], environ)
     if program is None:
-        shell = " It is run without a shell: put variables before it after an `env`." if "=" in argv[0] else ""
+        shell = say(" It is run without a shell: put variables before it after an `env`.") if "=" in argv[0] else ""
         raise CannotMeasure(
-            f"{argv[0]} of --interconnect-cmd is not found, or not executable",
-            likely="it is not installed here, or in a folder that is not on PATH",
-            advice=f"type -a {shlex.quote(argv[0])}; give its full path.{shell}",
+            say("{argv} of --interconnect-cmd is not found, or not executable", argv=argv[0]),
+            likely=say("it is not installed here, or in a folder that is not on PATH"),
+            advice=say("type -a {argv}; give its full path.{shell}", argv=shlex.quote(argv[0]), shell=shell),
         )
     ran = run([program, *argv[1:]], environ=environ, seconds=seconds)
     return Measurement(figure=_figure(ran, argv, seconds), command=shlex.join(argv), transcript=_transcript(ran, argv))
@@ -103,11 +107,11 @@ def _loopback(
 ) -> Measurement | str:
     program = find_program("ib_write_lat", environ)
     if program is None:
-        return "ib_write_lat (perftest) is not on PATH"
+        return say("ib_write_lat (perftest) is not on PATH")
     layer = fabric.link_layer if fabric else None
     usable = [port for port in ports() if port.active and port.number is not None and layer in (None, port.link_layer)]
     if not usable:
-        return "no RDMA port is active"
+        return say("no RDMA port is active")
     port = usable[0]
     argv = ["ib_write_lat", "-d", port.device, "-i", str(port.number), "-p", str(_free_port()), "-F"]
     deadline = time.monotonic() + seconds
@@ -123,8 +127,8 @@ def _loopback(
     told = served if served is not None and served.status not in (None, 0) else client
     return Measurement(
         figure=_figure(told, argv, seconds),
-        command=f"{shlex.join(argv)}, once as server and once to 127.0.0.1",
-        way=f"over loopback on {port.name}: neither cable, switch nor peer",
+        command=say("{names}, once as server and once to 127.0.0.1", names=shlex.join(argv)),
+        way=say("over loopback on {port_name}: neither cable, switch nor peer", port_name=port.name),
         chosen_here=True,
         transcript=_transcript(told, argv),
     )
@@ -147,19 +151,19 @@ def _free_port() -> int:
 def _all_reduce(environ: Mapping[str, str], seconds: float, dev: Path) -> Measurement | str:
     program = find_program("all_reduce_perf", environ)
     if program is None:
-        return "all_reduce_perf (nccl-tests) is not on PATH"
+        return say("all_reduce_perf (nccl-tests) is not on PATH")
     count = len([path for path in dev.glob("nvidia*") if re.fullmatch(r"nvidia\d+", path.name)])
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         count = min(count, len([part for part in visible.split(",") if part.strip()]))
     if count < 2:
-        return f"all_reduce_perf needs two GPUs, and {count or 'none'} is here"
+        return say("all_reduce_perf needs two GPUs, and {count} is here", count=count or say("none"))
     argv = ["all_reduce_perf", "-b", "8", "-e", "8", "-g", str(count)]
     ran = run([program, *argv[1:]], environ=environ, seconds=seconds)
     return Measurement(
         figure=_figure(ran, argv, seconds),
         command=shlex.join(argv),
-        way=f"between the {count} GPUs of this machine",
+        way=say("between the {count} GPUs of this machine", count=count),
         chosen_here=True,
         transcript=_transcript(ran, argv),
     )
@@ -170,38 +174,38 @@ def _all_reduce(environ: Mapping[str, str], seconds: float, dev: Path) -> Measur
 _KNOWN_FAILURES = (
     (
         r"did not detect devices|unable to find the infiniband",
-        "there is no RDMA device that this process may use: no driver, or the container has no /dev/infiniband",
+        say("there is no RDMA device that this process may use: no driver, or the container has no /dev/infiniband"),
         "ls /dev/infiniband /sys/class/infiniband; modprobe ib_uverbs",
     ),
     (
         r"IB device .* not found|unable to find .*device",
-        "no device has the name given with -d",
+        say("no device has the name given with -d"),
         "rdma link, for the names of the devices",
     ),
     (
         r"memlock|couldn't (allocate|register) MR|cannot allocate memory",
-        "RDMA pins its memory, and this user may not pin enough",
-        "ulimit -l unlimited; in a container --ulimit memlock=-1 --cap-add IPC_LOCK",
+        say("RDMA pins its memory, and this user may not pin enough"),
+        say("ulimit -l unlimited; in a container --ulimit memlock=-1 --cap-add IPC_LOCK"),
     ),
     (
         r"permission denied|operation not permitted|EACCES|EPERM",
-        "this user may not use the device or the program",
-        "ls -l /dev/infiniband; run as root, or as a member of the device's group",
+        say("this user may not use the device or the program"),
+        say("ls -l /dev/infiniband; run as root, or as a member of the device's group"),
     ),
     (
         r"couldn't connect|connection refused|unable to set up socket|no route to host|host key|name or service",
-        "the peer is not reached, or runs no server",
-        "start the same test without a peer's name on the peer first; its TCP port (18515) must be open",
+        say("the peer is not reached, or runs no server"),
+        say("start the same test without a peer's name on the peer first; its TCP port (18515) must be open"),
     ),
     (
         r"failed to modify qp|unable to connect the hca|failed to create ah",
-        "the two ends do not reach each other: over RoCE the GID index or the network is wrong",
-        "show_gids; give the index of a RoCE v2 GID with -x",
+        say("the two ends do not reach each other: over RoCE the GID index or the network is wrong"),
+        say("show_gids; give the index of a RoCE v2 GID with -x"),
     ),
     (
         r"nccl (warn|failure|error)|cuda (failure|error)|hccl.*(error|fail)",
-        "the communication library failed, which says nothing of the links yet",
-        "the same command with NCCL_DEBUG=INFO (ASCEND_GLOBAL_LOG_LEVEL=1)",
+        say("the communication library failed, which says nothing of the links yet"),
+        say("the same command with NCCL_DEBUG=INFO (ASCEND_GLOBAL_LOG_LEVEL=1)"),
     ),
 )
 
@@ -210,51 +214,73 @@ def _figure(ran: Ran, argv: Sequence[str], seconds: float) -> Figure:
     shown = _shown(argv)
     if ran.timed_out:
         raise CannotMeasure(
-            f"{shown} did not end within {seconds:g} s and was stopped; it said: {ran.said or 'nothing'}",
-            likely="it waits for a peer that runs no server, the fabric drops its messages, or it is a long test",
-            advice="run it by hand; start the server on the peer first; fewer iterations or GPUs",
+            say(
+                "{shown} did not end within {seconds:g} s and was stopped; it said: {said}",
+                shown=shown,
+                seconds=seconds,
+                said=ran.said or say("nothing"),
+            ),
+            likely=say("it waits for a peer that runs no server, the fabric drops its messages, or it is a long test"),
+            advice=say("run it by hand; start the server on the peer first; fewer iterations or GPUs"),
         )
     if ran.overflowed:
         raise CannotMeasure(
-            f"{shown} wrote without end and was stopped; it began: {ran.said}",
-            likely="it is no test that ends, or it logs every message",
-            advice="a test that prints one table; NCCL_DEBUG=WARN",
+            say("{shown} wrote without end and was stopped; it began: {said}", shown=shown, said=ran.said),
+            likely=say("it is no test that ends, or it logs every message"),
+            advice=say("a test that prints one table; NCCL_DEBUG=WARN"),
         )
     if ran.status != 0:
         likely, advice = _failure(f"{ran.output}\n{ran.errors}", argv)
-        raise CannotMeasure(f"{shown} {_ending(ran)}: {ran.said or 'no output'}", likely=likely, advice=advice)
+        raise CannotMeasure(
+            say("{shown} {ending}: {said}", shown=shown, ending=_ending(ran), said=ran.said or say("no output")),
+            likely=likely,
+            advice=advice,
+        )
     try:
         figure = read_latency(ran.output, argv=argv)
     except NotUnderstood as error:
         raise CannotMeasure(
-            f"output of {shown} not understood: {error}; it begins: {first_lines(ran.output) or ran.said or 'empty'}",
-            likely="another test, other options, or a test that broke off",
-            advice="ib_write_lat, nccl-tests, hccl_test, osu_latency, or a script that prints one line such as 3.2 us",
+            say(
+                "output of {shown} not understood: {error}; it begins: {first_lines}",
+                shown=shown,
+                error=error,
+                first_lines=first_lines(ran.output) or ran.said or say("empty"),
+            ),
+            likely=say("another test, other options, or a test that broke off"),
+            advice=say(
+                "ib_write_lat, nccl-tests, hccl_test, osu_latency, or a script that prints one line such as 3.2 us"
+            ),
         ) from error
     if not figure.plausible:
         raise CannotMeasure(
-            f"{figure.words}, which is not plausible",
-            likely="the test measured nothing: too few iterations, or a clock that stood still",
-            advice=f"run {shown} by hand, with more iterations",
+            say("{words}, which is not plausible", words=figure.words),
+            likely=say("the test measured nothing: too few iterations, or a clock that stood still"),
+            advice=say("run {shown} by hand, with more iterations", shown=shown),
         )
     return figure
 
 
 def _ending(ran: Ran) -> str:
     status = ran.status or 0
-    return f"was ended by signal {status - 128}" if status > 128 else f"ended with status {status}"
+    return (
+        say("was ended by signal {status}", status=status - 128)
+        if status > 128
+        else say("ended with status {status}", status=status)
+    )
 
 
 def _failure(text: str, argv: Sequence[str]) -> tuple[str, str]:
     if any(_SHELL_SIGNS.search(word) for word in argv):
         return (
-            "it has signs in it that only a shell understands, and it is run without one",
-            "put it into a script, and give the script's name",
+            say("it has signs in it that only a shell understands, and it is run without one"),
+            say("put it into a script, and give the script's name"),
         )
     for pattern, likely, advice in _KNOWN_FAILURES:
         if re.search(pattern, text, re.IGNORECASE):
             return likely, advice
-    return "the test itself failed, which says nothing of the interconnect yet", "run it by hand and read all it says"
+    return say("the test itself failed, which says nothing of the interconnect yet"), say(
+        "run it by hand and read all it says"
+    )
 
 
 def _shown(argv: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePath
 
+from pytest_thermal.model.said import joined, say
+
 
 class Kind(str, Enum):
     """What a test's time is the time of. A collective's holds many messages and a kernel's launch: it is no link's."""
@@ -45,10 +47,12 @@ class Figure:
         """``3.9 µs measured by ib_write_lat (t_typical, 2 bytes)``."""
         details = [self.statistic] if self.statistic else []
         if self.size_bytes is not None:
-            details.append(f"{self.size_bytes} byte{'' if self.size_bytes == 1 else 's'}")
+            details.append(say("1 byte") if self.size_bytes == 1 else say("{size} bytes", size=self.size_bytes))
         if self.rows > 1:
-            details.append(f"the worst of {self.rows}")
-        return f"{us_text(self.microseconds)} measured by {self.tool}" + (f" ({', '.join(details)})" if details else "")
+            details.append(say("the worst of {rows}", rows=self.rows))
+        return say("{us_text} measured by {tool}", us_text=us_text(self.microseconds), tool=self.tool) + (
+            say(" ({names})", names=joined(", ", details)) if details else ""
+        )
 
 
 class NotUnderstood(ValueError):  # noqa: N818 - what happened, as in the messages
@@ -78,11 +82,13 @@ def read_latency(text: str, *, argv: Sequence[str] = ()) -> Figure:
     lines = _plain_lines(text)
     tables = [table for dialect in _DIALECTS if (table := _read_table(lines, dialect)) is not None]
     if len(tables) > 1:
-        raise NotUnderstood(f"it holds several tests: {', '.join(table.dialect.name for table in tables)}")
+        raise NotUnderstood(
+            say("it holds several tests: {names}", names=joined(", ", (table.dialect.name for table in tables)))
+        )
     if tables:
         return tables[0].dialect.figure(tables[0], lines, argv)
     if any(re.search(r"#bytes\s+#iterations\s+BW", line) or "Bandwidth (MB/s)" in line for line in lines):
-        raise NotUnderstood("it is a bandwidth test, not a latency test")
+        raise NotUnderstood(say("it is a bandwidth test, not a latency test"))
     return _bare_figure(lines, argv)
 
 
@@ -137,7 +143,9 @@ def _read_table(lines: Sequence[str], dialect: _Dialect) -> _Table | None:
         header = dialect.columns(line.removesuffix(_UNFINISHED))
         if header is not None:
             if columns is not None and header != columns:
-                raise NotUnderstood(f"it holds several tables of {dialect.name}, with different columns")
+                raise NotUnderstood(
+                    say("it holds several tables of {dialect_name}, with different columns", dialect_name=dialect.name)
+                )
             columns = header
         elif columns is not None and not line.endswith(_UNFINISHED):
             cells = dialect.cells(line)
@@ -149,10 +157,10 @@ def _read_table(lines: Sequence[str], dialect: _Dialect) -> _Table | None:
 def _choose(table: _Table, value: int | None, *, statistic: str = "", tool: str, kind: Kind, wrong: str = "") -> Figure:
     """The figure to judge: the worst of the smallest size, and before it any that can be no latency."""
     if value is None:
-        raise NotUnderstood(f"its table has no time in it (columns: {', '.join(table.columns)})")
+        raise NotUnderstood(say("its table has no time in it (columns: {names})", names=joined(", ", table.columns)))
     rows = [(row, number) for row in table.rows if (number := _number(row[value])) is not None]
     if not rows:
-        raise NotUnderstood("its table has a header and no whole row: the test broke off")
+        raise NotUnderstood(say("its table has a header and no whole row: the test broke off"))
     smallest = min(int(row[0]) for row, _ in rows)
     same = [(row, number) for row, number in rows if int(row[0]) == smallest]
     row, worst = next((pair for pair in same if not plausible(pair[1])), max(same, key=lambda pair: pair[1]))
@@ -211,7 +219,7 @@ def _perftest_columns(line: str) -> list[str] | None:
     line = re.sub(r"%\s+percentile", "%", line)
     units = set(re.findall(r"\[(\w+)\]", line))
     if units - {"usec", "%"}:
-        raise NotUnderstood(f"its times are in {', '.join(sorted(units))}: leave out -C")
+        raise NotUnderstood(say("its times are in {names}: leave out -C", names=joined(", ", sorted(units))))
     return [re.sub(r"\[\w+\]", "", name) for name in line.split()]
 
 
@@ -219,7 +227,7 @@ def _perftest(table: _Table, lines: Sequence[str], argv: Sequence[str]) -> Figur
     headings = [line for line in lines if line.rstrip().endswith("Test")]
     titles = {tool for line in headings for title, tool in _PERFTEST_TITLES if title in line}
     if len(titles) > 1:
-        raise NotUnderstood(f"it holds several tests: {', '.join(sorted(titles))}")
+        raise NotUnderstood(say("it holds several tests: {names}", names=joined(", ", sorted(titles))))
     named = titles.pop() if titles else _program(argv, r"(ib|raw_ethernet)_\w*lat") or "perftest"
     # With --duration there is no typical time.
     return _choose(table, table.column("t_typical", "t_avg"), tool=named, kind=Kind.LINK)
@@ -255,7 +263,7 @@ def _nccl(table: _Table, lines: Sequence[str], argv: Sequence[str]) -> Figure:
         statistic="time, out of place",
         tool=named or _program(argv, r"\w+_perf") or "nccl-tests",
         kind=Kind.COLLECTIVE,
-        wrong=f"{wrong} wrong values" if wrong else "",
+        wrong=say("{wrong} wrong values", wrong=wrong) if wrong else "",
     )
 
 
@@ -278,7 +286,9 @@ def _hccl(table: _Table, _lines: Sequence[str], argv: Sequence[str]) -> Figure:
         table.column(r"(aveg|avg|average)_time"),
         tool=_program(argv, r"\w+_test") or "hccl_test",
         kind=Kind.COLLECTIVE,
-        wrong=f"check_result: failed in {wrong} of {len(table.rows)} rows" if wrong else "",
+        wrong=say("check_result: failed in {wrong} of {count} rows", wrong=wrong, count=len(table.rows))
+        if wrong
+        else "",
     )
 
 
@@ -293,19 +303,19 @@ def _osu_columns(line: str) -> list[str] | None:
     if names[0] != "Size" or not any("Lat" in name for name in names[1:]):
         return None
     if not any(re.search(r"Lat\w*\s?\(us\)", name) for name in names):
-        raise NotUnderstood(f"its times are not in microseconds: {line.strip()}")
+        raise NotUnderstood(say("its times are not in microseconds: {strip}", strip=line.strip()))
     return ["size", *(re.sub(r"\s?\(us\)", "", name) for name in names[1:])]
 
 
 def _osu(table: _Table, lines: Sequence[str], argv: Sequence[str]) -> Figure:
     titles = {match[1] for line in lines if (match := re.search(r"OSU (.+? Latency) Test", line))}
     if len(titles) > 1:
-        raise NotUnderstood(f"it holds several tests: {', '.join(sorted(titles))}")
+        raise NotUnderstood(say("it holds several tests: {names}", names=joined(", ", sorted(titles))))
     title = titles.pop() if titles else ""
     return _choose(
         table,
         table.column("Latency", "Avg Latency"),
-        tool=_program(argv, r"osu_\w+") or (f"OSU {title}" if title else "an OSU benchmark"),
+        tool=_program(argv, r"osu_\w+") or (f"OSU {title}" if title else say("an OSU benchmark")),
         kind=Kind.COLLECTIVE if not title or _COLLECTIVE.search(title) else Kind.MESSAGE,
     )
 
@@ -345,7 +355,7 @@ def _bare_figure(lines: Sequence[str], argv: Sequence[str]) -> Figure:
     matches = [_BARE.fullmatch(line.removesuffix(_UNFINISHED).strip()) for line in lines]
     found = {float(match[1]) * _US_PER_UNIT[match[2].lower()] for match in matches if match}
     if not found:
-        raise NotUnderstood("it is no table of a test that is known here, and no line is a latency with its unit")
+        raise NotUnderstood(say("it is no table of a test that is known here, and no line is a latency with its unit"))
     if len(found) > 1:
-        raise NotUnderstood(f"it holds {len(found)} latencies, and nothing says which counts")
-    return Figure(tool=PurePath(argv[0]).name if argv else "the command", statistic="", microseconds=found.pop())
+        raise NotUnderstood(say("it holds {count} latencies, and nothing says which counts", count=len(found)))
+    return Figure(tool=PurePath(argv[0]).name if argv else say("the command"), statistic="", microseconds=found.pop())

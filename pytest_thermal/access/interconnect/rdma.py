@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_thermal.access.verdict import CannotMeasure
+from pytest_thermal.model.said import joined, say
 
 INFINIBAND, ETHERNET = "InfiniBand", "Ethernet"
 """Link layers as sysfs spells them; RoCE and iWARP are Ethernet."""
@@ -36,7 +37,11 @@ class Port:
     @property
     def name(self) -> str:
         """``mlx5_0 port 1``, or ``npu0`` where a device has one port."""
-        return self.device if self.number is None else f"{self.device} port {self.number}"
+        return (
+            self.device
+            if self.number is None
+            else say("{device} port {number}", device=self.device, number=self.number)
+        )
 
     @property
     def active(self) -> bool:
@@ -61,13 +66,17 @@ class Port:
     @property
     def state_text(self) -> str:
         """``INIT (LinkUp)``."""
-        return self.state if self.physical_state == "unknown" else f"{self.state} ({self.physical_state})"
+        return (
+            self.state
+            if self.physical_state == "unknown"
+            else say("{state} ({physical_state})", state=self.state, physical_state=self.physical_state)
+        )
 
     @property
     def words(self) -> str:
         """All that is known of it, for the evidence."""
         known = (self.state, self.physical_state, self.rate_text, self.link_layer, self.netdev or "")
-        return ", ".join(text for text in known if text and text != "unknown")
+        return joined(", ", (text for text in known if text and text != "unknown"))
 
 
 def read_ports(sysfs: Path) -> tuple[Port, ...]:
@@ -78,18 +87,20 @@ def read_ports(sysfs: Path) -> tuple[Port, ...]:
     """
     if not (sysfs / "class").is_dir():
         raise CannotMeasure(
-            f"{sysfs} is no sysfs: there is no {sysfs / 'class'}",
-            likely="the host's /sys is mounted elsewhere in this container, or --sysfs names the wrong folder",
-            advice=f"ls {sysfs}; --sysfs DIR",
+            say("{sysfs} is no sysfs: there is no {sysfs_2}", sysfs=sysfs, sysfs_2=sysfs / "class"),
+            likely=say("the host's /sys is mounted elsewhere in this container, or --sysfs names the wrong folder"),
+            advice=say("ls {sysfs}; --sysfs DIR", sysfs=sysfs),
         )
     top = sysfs / "class" / "infiniband"
     found = {device.name: _device_ports(device) for device in _entries(top, absent_is_empty=True)}
     bare = [name for name, ports in found.items() if not ports]
     if bare:
         raise CannotMeasure(
-            f"{', '.join(bare)} in {top} {'shows' if len(bare) == 1 else 'show'} no port",
-            likely="its driver did not finish, or the device belongs to another network namespace",
-            advice="rdma link; rdma system; dmesg | tail",
+            say("{name} in {top} shows no port", name=bare[0], top=top)
+            if len(bare) == 1
+            else say("{names} in {top} show no port", names=joined(", ", bare), top=top),
+            likely=say("its driver did not finish, or the device belongs to another network namespace"),
+            advice=say("rdma link; rdma system; dmesg | tail"),
         )
     return tuple(port for ports in found.values() for port in ports)
 
@@ -178,12 +189,16 @@ def _after_colon(text: str) -> str:
 
 def _unreadable(path: Path, error: OSError) -> CannotMeasure:
     if error.errno in (errno.EACCES, errno.EPERM):
-        likely = "this user may not read it, or the container hides it"
-        advice = f"ls -l {path}; run as a user who may, or with the host's /sys mounted (--sysfs DIR)"
+        likely = say("this user may not read it, or the container hides it")
+        advice = say("ls -l {path}; run as a user who may, or with the host's /sys mounted (--sysfs DIR)", path=path)
     elif error.errno == errno.ENOENT:
-        likely = "the device went away while it was read, or its driver does not tell this"
-        advice = "rdma link; dmesg | tail"
+        likely = say("the device went away while it was read, or its driver does not tell this")
+        advice = say("rdma link; dmesg | tail")
     else:
-        likely = "the adapter or its driver does not answer"
-        advice = "dmesg | tail; rdma link; reload the driver, or power the node off and on"
-    return CannotMeasure(f"{path} cannot be read ({error.strerror or error})", likely=likely, advice=advice)
+        likely = say("the adapter or its driver does not answer")
+        advice = say("dmesg | tail; rdma link; reload the driver, or power the node off and on")
+    return CannotMeasure(
+        say("{path} cannot be read ({strerror})", path=path, strerror=error.strerror or error),
+        likely=likely,
+        advice=advice,
+    )

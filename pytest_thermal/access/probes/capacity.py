@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_thermal.access.burst import Burst, Shot, fire, mixed_up, proven_own
@@ -13,6 +14,7 @@ from pytest_thermal.access.probes.inference import completion_trouble
 from pytest_thermal.access.reading import error_text, quote, transcript, usage_in
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.access.words import limit_kind, waiting
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange, Fault
 
 FOLLOW_UP_SECONDS = (0.0, 1.0, 3.0)
@@ -25,6 +27,9 @@ WORSE_THAN_SERIAL = 0.5
 SERIAL_DELAY_SECONDS = 1.5
 """Queueing shorter than this does not matter to a load, and cannot be told from a slow machine's jitter."""
 
+AMOUNTS: Mapping[str, str] = {"requests": say("requests"), "tokens": say("tokens")}
+"""What a quota counts."""
+
 
 def concurrency(gateway: Gateway) -> Verdict:
     """16 requests, 8 at a time, are all answered."""
@@ -34,8 +39,15 @@ def concurrency(gateway: Gateway) -> Verdict:
         return _refused(gateway, burst, "concurrency")
     slowest, middle = burst.latencies_seconds[-1], burst.latencies_seconds[total // 2]
     return passed(
-        f"{total} requests at {burst.workers} workers all answered in {burst.wall_seconds:.2f} s,"
-        f" median {middle * 1000:.0f} ms, slowest {slowest * 1000:.0f} ms",
+        say(
+            "{total} requests at {workers} workers all answered in {wall_seconds:.2f} s, median "
+            "{middle:.0f} ms, slowest {slowest:.0f} ms",
+            total=total,
+            workers=burst.workers,
+            wall_seconds=burst.wall_seconds,
+            middle=middle * 1000,
+            slowest=slowest * 1000,
+        ),
         requests=total,
         workers=burst.workers,
         wall_ms=round(burst.wall_seconds * 1000, 1),
@@ -51,23 +63,33 @@ def concurrency_answers(gateway: Gateway) -> Verdict:
         trouble = completion_trouble(shot.answer.json)
         if trouble is not None:
             return failed(
-                f"request {shot.index} of {len(shots)} was answered {shot.answer.status}, but {trouble}",
-                likely="the gateway or one of its engines fails under several requests and hides it behind a 200",
-                advice="the gateway's log at this minute; ask each engine alone",
+                say(
+                    "request {index} of {count} was answered {status}, but {trouble}",
+                    index=shot.index,
+                    count=len(shots),
+                    status=shot.answer.status,
+                    trouble=trouble,
+                ),
+                likely=say("the gateway or one of its engines fails under several requests and hides it behind a 200"),
+                advice=say("the gateway's log at this minute; ask each engine alone"),
                 transcript=transcript(shot.answer),
             )
     confusion = mixed_up(shots)
     if confusion is not None:
         return failed(
-            f"answers went to the wrong requests: {confusion}",
-            likely="a cache that ignores the prompt, or a gateway that mixes up connections",
-            advice="switch the gateway's cache and connection reuse off in turn, and run this check again",
+            say("answers went to the wrong requests: {confusion}", confusion=confusion),
+            likely=say("a cache that ignores the prompt, or a gateway that mixes up connections"),
+            advice=say("switch the gateway's cache and connection reuse off in turn, and run this check again"),
             transcript="\n\n".join(transcript(shot.answer) for shot in shots[:4]),
         )
     others = _other_models(shots)
     own = proven_own(shots)
     return passed(
-        f"no sign of a mix-up in {len(shots)} answers; {own} show that they are their own request's",
+        say(
+            "no sign of a mix-up in {count} answers; {own} show that they are their own request's",
+            count=len(shots),
+            own=own,
+        ),
         warnings=others,
         proven=own,
         answers=len(shots),
@@ -83,17 +105,27 @@ def concurrency_usage(gateway: Gateway) -> Verdict:
     if without or wrong:
         bad = without[0] if without else wrong[0][0]
         return failed(
-            f"{len(without)} of {len(shots)} answers without whole usage, {len(wrong)} whose usage does not add up"
-            + (f" ({wrong[0][1]})" if wrong else ""),
-            likely="one of several engines counts differently, or the gateway loses counts under load",
-            advice="ask each engine alone; compare their versions",
+            say(
+                "{count} of {count_2} answers without whole usage, {count_3} whose usage does not add up",
+                count=len(without),
+                count_2=len(shots),
+                count_3=len(wrong),
+            )
+            + (say(" ({wrong})", wrong=wrong[0][1]) if wrong else ""),
+            likely=say("one of several engines counts differently, or the gateway loses counts under load"),
+            advice=say("ask each engine alone; compare their versions"),
             transcript=transcript(bad.answer),
         )
     prompt = sum(usage.prompt_tokens or 0 for _, usage in usages if usage)
     completion = sum(usage.completion_tokens or 0 for _, usage in usages if usage)
     total = sum(usage.total_tokens or 0 for _, usage in usages if usage)
     return passed(
-        f"{prompt} prompt + {completion} completion tokens, {total} in all",
+        say(
+            "{prompt} prompt + {completion} completion tokens, {total} in all",
+            prompt=prompt,
+            completion=completion,
+            total=total,
+        ),
         prompt_tokens=prompt,
         completion_tokens=completion,
         total_tokens=total,
@@ -121,25 +153,41 @@ def quota(gateway: Gateway) -> Verdict:
     }
     if limits.requests_per_minute is None and limits.tokens_per_minute is None and not announced:
         return skipped(
-            "the bench file sets no rate_limit and the gateway announces none: nothing to hold the load against"
+            say("the bench file sets no rate_limit and the gateway announces none: nothing to hold the load against")
         )
     needs = {"requests": at_once, "tokens": at_once * each}
     for what, granted, who in (
         ("requests", limits.requests_per_minute, _origin(gateway, "requests_per_minute")),
         ("tokens", limits.tokens_per_minute, _origin(gateway, "tokens_per_minute")),
-        ("requests", announced.get("requests"), "announced by the gateway"),
-        ("tokens", announced.get("tokens"), "announced by the gateway"),
+        ("requests", announced.get("requests"), say("announced by the gateway")),
+        ("tokens", announced.get("tokens"), say("announced by the gateway")),
     ):
         if granted is not None and needs[what] > granted:
             return failed(
-                f"{at_once} requests at once need {needs[what]} {what}, {granted} a minute are granted ({who})",
-                likely=f"the batch ({origin}) of up to {each} tokens a request is larger than the key's quota:"
-                " the load would stop half-way with 429",
-                advice="raise the key's quota, or lower batch_size, concurrent_requests or max_tokens",
+                say(
+                    "{at_once} requests at once need {needs} {what}, {granted} a minute are granted ({who})",
+                    at_once=at_once,
+                    needs=needs[what],
+                    what=AMOUNTS[what],
+                    granted=granted,
+                    who=who,
+                ),
+                likely=say(
+                    "the batch ({origin}) of up to {each} tokens a request is larger than the key's quota: "
+                    "the load would stop half-way with 429",
+                    origin=origin,
+                    each=each,
+                ),
+                advice=say("raise the key's quota, or lower batch_size, concurrent_requests or max_tokens"),
                 **evidence,
             )
     warnings = tuple(
-        f"the gateway announces {announced[what]} {what} a minute, the bench file counts on {configured}"
+        say(
+            "the gateway announces {announced} {what} a minute, the bench file counts on {configured}",
+            announced=announced[what],
+            what=AMOUNTS[what],
+            configured=configured,
+        )
         for what, configured in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute))
         if configured is not None and announced.get(what, configured) < configured
     )
@@ -147,15 +195,26 @@ def quota(gateway: Gateway) -> Verdict:
     for what, granted in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
         if granted is not None and demand is not None and demand[what] > granted:
             share = granted / demand[what]
-            held = (
-                f"{bench.stress.concurrent_requests} workers could ask for about {demand[what]:.0f} {what} a minute;"
-                f" the quota of {granted} holds the load to {share:.0%} of that"
+            held = say(
+                "{concurrent_requests} workers could ask for about {demand:.0f} {what} a minute; the "
+                "quota of {granted} holds the load to {share:.0%} of that",
+                concurrent_requests=bench.stress.concurrent_requests,
+                demand=demand[what],
+                what=AMOUNTS[what],
+                granted=granted,
+                share=share,
             )
             warnings += (held,)
     return passed(
-        f"{at_once} requests at once need {needs['requests']} requests and {needs['tokens']} tokens of a minute,"
-        f" granted are {limits.requests_per_minute or 'any number of'} requests and"
-        f" {limits.tokens_per_minute or 'any number of'} tokens",
+        say(
+            "{at_once} requests at once need {requests} requests and {tokens} tokens of a minute, "
+            "granted are {requests_per_minute} requests and {tokens_per_minute} tokens",
+            at_once=at_once,
+            requests=needs["requests"],
+            tokens=needs["tokens"],
+            requests_per_minute=limits.requests_per_minute or say("any number of"),
+            tokens_per_minute=limits.tokens_per_minute or say("any number of"),
+        ),
         warnings=warnings,
         **evidence,
     )
@@ -164,7 +223,7 @@ def quota(gateway: Gateway) -> Verdict:
 def quota_tried(gateway: Gateway) -> Verdict:
     """With `--probe-quota`: the bench's own concurrency for a while meets no 429."""
     if not gateway.plan.probe_quota:
-        return skipped("only computed: with --probe-quota it is tried too (costs tokens)")
+        return skipped(say("only computed: with --probe-quota it is tried too (costs tokens)"))
     bench = gateway.bench
     workers = bench.stress.concurrent_requests
     requests = max(bench.scheduler.batch_size, 4 * workers)
@@ -174,7 +233,12 @@ def quota_tried(gateway: Gateway) -> Verdict:
     if burst.refused:
         return _refused(gateway, burst, "quota")
     return passed(
-        f"{requests} requests at {workers} workers within {burst.wall_seconds:.1f} s, none refused",
+        say(
+            "{requests} requests at {workers} workers within {wall_seconds:.1f} s, none refused",
+            requests=requests,
+            workers=workers,
+            wall_seconds=burst.wall_seconds,
+        ),
         requests=requests,
         workers=workers,
     )
@@ -206,12 +270,18 @@ def scheduler(gateway: Gateway) -> Verdict:
         slowest_ms = max(shot.answer.latency_seconds for shot in burst.shots) * 1000
         if late or slowest_ms > limit_ms:
             return failed(
-                f"{len(burst.shots)} in parallel: the slowest answer took {slowest_ms:.0f} ms"
-                + (f", {len(late)} did not come at all" if late else "")
-                + f"; timeout_ms is {limit_ms} ({origin})",
+                say(
+                    "{count} in parallel: the slowest answer took {slowest_ms:.0f} ms",
+                    count=len(burst.shots),
+                    slowest_ms=slowest_ms,
+                )
+                + (say(", {count} did not come at all", count=len(late)) if late else "")
+                + say("; timeout_ms is {limit_ms} ({origin})", limit_ms=limit_ms, origin=origin),
                 likely=_why_late(levels[0], burst),
-                advice="raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size), or timeout_ms"
-                " if the model is that slow",
+                advice=say(
+                    "raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size), or "
+                    "timeout_ms if the model is that slow"
+                ),
                 transcript=transcript((late or [max(burst.shots, key=lambda s: s.answer.latency_seconds)])[0].answer),
                 slowest_ms=round(slowest_ms, 1),
                 parallel=len(burst.shots),
@@ -220,9 +290,19 @@ def scheduler(gateway: Gateway) -> Verdict:
         f"slowest_ms_at_{len(burst.shots)}": round(burst.latencies_seconds[-1] * 1000, 1) for burst in levels
     }
     return passed(
-        "slowest answer "
-        + ", ".join(f"{burst.latencies_seconds[-1] * 1000:.0f} ms at {len(burst.shots)}" for burst in levels)
-        + f" in parallel, within {limit_ms} ms",
+        say("slowest answer ")
+        + joined(
+            ", ",
+            (
+                say(
+                    "{latencies_seconds:.0f} ms at {count}",
+                    latencies_seconds=burst.latencies_seconds[-1] * 1000,
+                    count=len(burst.shots),
+                )
+                for burst in levels
+            ),
+        )
+        + say(" in parallel, within {limit_ms} ms", limit_ms=limit_ms),
         **evidence,
     )
 
@@ -232,18 +312,29 @@ def scheduler_parallel(gateway: Gateway) -> Verdict:
     alone, *crowds = _levels(gateway)
     crowd = crowds[-1] if crowds else alone
     at_work = parallel_at_work(alone, crowd)
-    words = (
-        f"{len(crowd.shots)} in parallel took {crowd.wall_seconds:.2f} s, one alone {alone.wall_seconds:.2f} s:"
-        f" {at_work:.1f} at work at once"
+    words = say(
+        "{count} in parallel took {wall_seconds:.2f} s, one alone {wall_seconds_2:.2f} s: "
+        "{at_work:.1f} at work at once",
+        count=len(crowd.shots),
+        wall_seconds=crowd.wall_seconds,
+        wall_seconds_2=alone.wall_seconds,
+        at_work=at_work,
     )
     batch = gateway.bench.scheduler.batch_size
     if is_serial(alone, crowd):
         origin = gateway.bench.origins.get("scheduler.batch_size", "default")
         return failed(
             words,
-            likely=f"{_why_late(alone, crowd)}; batch_size {batch} ({origin}) has no effect",
-            advice="raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size); look for a lock or"
-            " a limit of one in the gateway",
+            likely=say(
+                "{why_late}; batch_size {batch} ({origin}) has no effect",
+                why_late=_why_late(alone, crowd),
+                batch=batch,
+                origin=origin,
+            ),
+            advice=say(
+                "raise the engine's parallel slots (--parallel, --max-num-seqs, max_batch_size); look "
+                "for a lock or a limit of one in the gateway"
+            ),
             at_work_at_once=round(at_work, 2),
         )
     return passed(words, at_work_at_once=round(at_work, 2))
@@ -262,13 +353,14 @@ def is_serial(alone: Burst, crowd: Burst) -> bool:
 
 def _why_late(alone: Burst, crowd: Burst) -> str:
     if crowd is alone or not alone.latencies_seconds or not is_serial(alone, crowd):
-        return "the engine is too slow for this many at once, or shares its cards with other work"
+        return say("the engine is too slow for this many at once, or shares its cards with other work")
     if parallel_at_work(alone, crowd) < WORSE_THAN_SERIAL:
-        return (
-            "together they take far longer than one after another behind a single slot would: the engine is overloaded"
-            " (its cache swaps, its cards are shared), or its HTTP server has too few threads"
+        return say(
+            "together they take far longer than one after another behind a single slot would: the "
+            "engine is overloaded (its cache swaps, its cards are shared), or its HTTP server has "
+            "too few threads"
         )
-    return "requests are served one after another behind a single slot"
+    return say("requests are served one after another behind a single slot")
 
 
 # --- shared --------------------------------------------------------------------------------------------------
@@ -295,7 +387,13 @@ def _levels(gateway: Gateway) -> list[Burst]:
 def _refused(gateway: Gateway, burst: Burst, check: str) -> Verdict:
     """Why a burst was not answered in full: the limit on parallel requests, the rate, or something broken."""
     refused = burst.refused
-    seen = f"{len(refused)} of {len(burst.shots)} requests at {burst.workers} workers not answered ({burst.tally()})"
+    seen = say(
+        "{count} of {count_2} requests at {workers} workers not answered ({tally})",
+        count=len(refused),
+        count_2=len(burst.shots),
+        workers=burst.workers,
+        tally=burst.tally(),
+    )
     capacity = [shot.answer for shot in refused if shot.answer.status in (408, 429, 503, 529)]
     if not capacity:
         return _broke(gateway, burst, max((shot.answer for shot in refused), key=_weight), seen, check)
@@ -304,19 +402,25 @@ def _refused(gateway: Gateway, burst: Burst, check: str) -> Verdict:
     layer = check
     if kind == "rate":
         layer = "quota"
-        likely = f"the key's rate is used up: {how}"
-        advice = "raise the key's requests or tokens per minute, or set rate_limit and --probe-workers to what is given"
+        likely = say("the key's rate is used up: {how}", how=how)
+        advice = say(
+            "raise the key's requests or tokens per minute, or set rate_limit and --probe-workers to what is given"
+        )
     elif kind == "parallel":
-        likely = f"the gateway takes fewer than {burst.workers} at once: {how}"
-        advice = (
-            "raise the limit on parallel requests of the key, gateway or web server in front (max_parallel_requests,"
-            " limit_conn, circuit breaker), or lower concurrent_requests and batch_size"
+        likely = say("the gateway takes fewer than {workers} at once: {how}", workers=burst.workers, how=how)
+        advice = say(
+            "raise the limit on parallel requests of the key, gateway or web server in front "
+            "(max_parallel_requests, limit_conn, circuit breaker), or lower concurrent_requests and "
+            "batch_size"
         )
     else:
-        likely = f"the gateway or its engine broke down under {burst.workers} at once: {how}"
-        advice = "the gateway's and the engine's log at this minute; run with --probe-workers 2"
+        likely = say(
+            "the gateway or its engine broke down under {workers} at once: {how}", workers=burst.workers, how=how
+        )
+        advice = say("the gateway's and the engine's log at this minute; run with --probe-workers 2")
     return failed(
-        ": ".join(part for part in (seen, quote(error_text(answer))) if part) + f", {waiting(answer)}",
+        joined(": ", (part for part in (seen, quote(error_text(answer))) if part))
+        + say(", {waiting}", waiting=waiting(answer)),
         layer=layer,
         likely=likely,
         advice=advice,
@@ -332,15 +436,19 @@ def _broke(gateway: Gateway, burst: Burst, answer: Exchange, seen: str, check: s
     afterwards = gateway.ask("Reply with only the word OK.", tokens=BURST_TOKENS)
     found = gateway.diagnose(answer, check)
     if not afterwards.ok:
-        ended = f"one alone ends in {afterwards.status_line!r} afterwards"
-        likely = f"the gateway did not survive {burst.workers} at once: {ended}"
+        ended = say("one alone ends in {status_line!r} afterwards", status_line=afterwards.status_line)
+        likely = say("the gateway did not survive {workers} at once: {ended}", workers=burst.workers, ended=ended)
     else:
-        part = f"{refused} of {len(burst.shots)}, not all: " if refused < len(burst.shots) else ""
-        likely = part + (_partly(answer) or (found.likely if found else "answers without content"))
+        part = (
+            say("{refused} of {count}, not all: ", refused=refused, count=len(burst.shots))
+            if refused < len(burst.shots)
+            else ""
+        )
+        likely = part + (_partly(answer) or (found.likely if found else say("answers without content")))
     return failed(
         seen,
         likely=likely,
-        advice="the gateway's and the engine's log at this minute, and whether they were restarted",
+        advice=say("the gateway's and the engine's log at this minute, and whether they were restarted"),
         transcript=transcript(answer),
         refused=refused,
     )
@@ -351,8 +459,8 @@ def _which_limit(gateway: Gateway, answer: Exchange) -> tuple[str, str]:
     stated = limit_kind(answer)
     if stated:
         named = answer.headers.get("rate_limit_type")
-        return stated, f"the answer says so ({named})" if named else "the answer says so"
-    how = "the token budget had none left to ask one alone"
+        return stated, say("the answer says so ({named})", named=named) if named else say("the answer says so")
+    how = say("the token budget had none left to ask one alone")
     begin = time.perf_counter()
     for due in FOLLOW_UP_SECONDS:
         time.sleep(max(0.0, begin + due - time.perf_counter()))
@@ -362,14 +470,14 @@ def _which_limit(gateway: Gateway, answer: Exchange) -> tuple[str, str]:
             break
         if again.ok and not again.is_html:
             return (
-                ("parallel", "one alone is answered at once afterwards")
+                ("parallel", say("one alone is answered at once afterwards"))
                 if due == 0
                 else (
                     "rate",
-                    f"one alone is refused at first and answered {due:g} s later",
+                    say("one alone is refused at first and answered {due:g} s later", due=due),
                 )
             )
-        how = f"one alone is still refused {due:g} s later"
+        how = say("one alone is still refused {due:g} s later", due=due)
     return ("rate" if answer.status == 429 else "broken"), how
 
 
@@ -380,19 +488,25 @@ def _weight(answer: Exchange) -> tuple[bool, bool, int]:
 
 def _partly(answer: Exchange) -> str:
     if answer.status == 401:
-        return "one of several gateways or engines behind the balancer does not know the key"
+        return say("one of several gateways or engines behind the balancer does not know the key")
     if answer.status == 404:
-        return "one of several engines behind the balancer does not serve the model"
+        return say("one of several engines behind the balancer does not serve the model")
     if answer.fault in (Fault.RESET, Fault.CLOSED, Fault.REFUSED):
-        return "a limit on connections (backlog, file descriptors, limit_conn) in the gateway or a balancer before it"
+        return say(
+            "a limit on connections (backlog, file descriptors, limit_conn) in the gateway or a balancer before it"
+        )
     if answer.fault in (Fault.SILENCE, Fault.SLOW):
-        return "requests queue behind too few slots and time out"
+        return say("requests queue behind too few slots and time out")
     return ""
 
 
 def _other_models(shots: tuple[Shot, ...]) -> tuple[str, ...]:
     names = sorted({str(shot.answer.json.get("model")) for shot in shots if shot.answer.json.get("model")})
-    return (f"the answers name {len(names)} models: {', '.join(names[:4])}",) if len(names) > 1 else ()
+    return (
+        (say("the answers name {count} models: {names}", count=len(names), names=joined(", ", names[:4])),)
+        if len(names) > 1
+        else ()
+    )
 
 
 def _prompt_tokens(gateway: Gateway) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pytest_thermal.access.gateway import Gateway
+from pytest_thermal.model.said import say
 from pytest_thermal.transport import Proxy
 
 LONGEST_HEAD_BYTES = 16384
@@ -40,8 +41,8 @@ class Certificate:
     @property
     def names_text(self) -> str:
         """The names it is for, the first few of them."""
-        shown = ", ".join(self.names[:3]) or "no name"
-        return shown + (f" and {len(self.names) - 3} more" if len(self.names) > 3 else "")
+        shown = ", ".join(self.names[:3]) or say("no name")
+        return shown + (say(" and {count} more", count=len(self.names) - 3) if len(self.names) > 3 else "")
 
     @classmethod
     def of(cls, secure: ssl.SSLSocket) -> Certificate:
@@ -52,7 +53,7 @@ class Certificate:
         issuer = {name: value for part in found.get("issuer", ()) for name, value in part}
         return cls(
             names=alternatives or ((subject["commonName"],) if "commonName" in subject else ()),
-            issuer=issuer.get("organizationName") or issuer.get("commonName") or "an issuer without a name",
+            issuer=issuer.get("organizationName") or issuer.get("commonName") or say("an issuer without a name"),
             since=_date(found.get("notBefore", "Jan  1 00:00:00 1970 GMT")),
             until=_date(found.get("notAfter", "Jan  1 00:00:00 1970 GMT")),
         )
@@ -117,7 +118,7 @@ class ProxyRefusedError(OSError):
     """The proxy on the way did not open a tunnel; ``answer`` is its status line."""
 
     def __init__(self, answer: str) -> None:
-        super().__init__(f"the proxy answered CONNECT with {answer!r}")
+        super().__init__(say("the proxy answered CONNECT with {answer!r}", answer=answer))
         self.answer = answer
 
 

@@ -13,6 +13,7 @@ from pytest_thermal.access.reading import describe, model_ids, transcript
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.bench import describe_key
 from pytest_thermal.model import is_outside
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange, Fault, exchange, unsendable
 from pytest_thermal.transport.dates import http_date
 
@@ -33,7 +34,8 @@ def http(gateway: Gateway) -> Verdict:
         return (_path_verdict(gateway, answer) if answer.ok and answer.is_html else None) or found.verdict(answer)
     server = answer.headers.get("server", "")
     return passed(
-        f"{answer.status_line} from {answer.line}" + (f", server: {server[:40]}" if server else ""),
+        say("{status_line} from {answer}", status_line=answer.status_line, answer=answer.line)
+        + (say(", server: {server}", server=server[:40]) if server else ""),
         warnings=_clock_warning(answer),
         status=answer.status,
         server=server[:80],
@@ -46,9 +48,16 @@ def key(gateway: Gateway) -> Verdict:
     reason = _unsendable(gateway)
     if reason:
         return failed(
-            f"the key in {gateway.domain.key_origin} ({describe_key(gateway.domain.key)}) cannot be sent: {reason}",
-            likely="it was copied from a document or a terminal that changed or wrapped it",
-            advice=f"set {gateway.domain.key_origin} again: plain ASCII, one line, no quotes",
+            say(
+                "the key in {key_origin} ({describe_key}) cannot be sent: {reason}",
+                key_origin=gateway.domain.key_origin,
+                describe_key=describe_key(gateway.domain.key),
+                reason=reason,
+            ),
+            likely=say("it was copied from a document or a terminal that changed or wrapped it"),
+            advice=say(
+                "set {key_origin} again: plain ASCII, one line, no quotes", key_origin=gateway.domain.key_origin
+            ),
         )
     answer = gateway.models
     found = gateway.diagnose(answer, "models")
@@ -59,7 +68,7 @@ def key(gateway: Gateway) -> Verdict:
     if found is not None and found.layer in ("key", "quota"):
         return found.verdict(answer)
     if found is None and not _open_to_all(gateway, answer):
-        return _good(gateway, f"{answer.line} answers with it and not without it", answer)
+        return _good(gateway, say("{answer} answers with it and not without it", answer=answer.line), answer)
     return _key_by_chat(gateway, answer)
 
 
@@ -72,22 +81,39 @@ def models(gateway: Gateway) -> Verdict:
     listed = model_ids(answer.json)
     if listed is None:
         return failed(
-            f"{answer.status_line} from {answer.line} is no model list ({_shape(answer)})",
-            likely="another API answers at this address (a native engine's, or a console's)",
-            advice=f"compare base_url {gateway.domain.base_url} with the gateway's OpenAI-compatible address",
+            say(
+                "{status_line} from {answer} is no model list ({shape})",
+                status_line=answer.status_line,
+                answer=answer.line,
+                shape=_shape(answer),
+            ),
+            likely=say("another API answers at this address (a native engine's, or a console's)"),
+            advice=say(
+                "compare base_url {base_url} with the gateway's OpenAI-compatible address",
+                base_url=gateway.domain.base_url,
+            ),
             transcript=transcript(answer),
         )
     if not listed:
         return failed(
-            f"{answer.line} lists no model",
-            likely="no engine has registered with the gateway, or the key's project may use none",
-            advice="look at the gateway's engines; give the key's project a model",
+            say("{answer} lists no model", answer=answer.line),
+            likely=say("no engine has registered with the gateway, or the key's project may use none"),
+            advice=say("look at the gateway's engines; give the key's project a model"),
             transcript=transcript(answer),
         )
     warnings: tuple[str, ...] = ()
     if answer.content_type != "application/json":
-        warnings = (f"the list is labelled {answer.content_type or 'with no type'}, not application/json",)
-    return passed(f"{len(listed)} listed: {_some(listed)}", warnings=warnings, models=", ".join(listed[:50]))
+        warnings = (
+            say(
+                "the list is labelled {content_type}, not application/json",
+                content_type=answer.content_type or say("with no type"),
+            ),
+        )
+    return passed(
+        say("{count} listed: {some}", count=len(listed), some=_some(listed)),
+        warnings=warnings,
+        models=joined(", ", listed[:50]),
+    )
 
 
 def models_route_default(gateway: Gateway) -> Verdict:
@@ -102,23 +128,23 @@ def models_route_fallback(gateway: Gateway) -> Verdict:
 
 def _route(gateway: Gateway, which: str, wanted: str | None) -> Verdict:
     if not wanted:
-        return skipped(f"the bench names no {which} model")
+        return skipped(say("the bench names no {which} model", which=which))
     listed = model_ids(gateway.models.json) or []
     if wanted in listed:
-        return passed(f"{which} model {wanted!r} is listed")
+        return passed(say("{which} model {wanted!r} is listed", which=which, wanted=wanted))
     nearest = difflib.get_close_matches(wanted, listed, n=1, cutoff=0.4)
     same = [name for name in listed if name.lower() == wanted.lower() or name.split("/")[-1] == wanted.split("/")[-1]]
     near = same or nearest
     return failed(
-        f"{which} model {wanted!r} is not among the {len(listed)} listed"
-        + (f"; nearest is {near[0]!r}" if near else f": {_some(listed)}"),
-        likely="a spelling mistake in the route"
+        say("{which} model {wanted!r} is not among the {count} listed", which=which, wanted=wanted, count=len(listed))
+        + (say("; nearest is {near!r}", near=near[0]) if near else say(": {some}", some=_some(listed))),
+        likely=say("a spelling mistake in the route")
         if near
-        else "it is not deployed here, or this key's project may not use it",
-        advice=(f"{near[0]!r} as {which} model in the bench file, or " if near else "")
-        + f"deploy {wanted!r}, or give the key's project access to it",
+        else say("it is not deployed here, or this key's project may not use it"),
+        advice=(say("{near!r} as {which} model in the bench file, or ", near=near[0], which=which) if near else "")
+        + say("deploy {wanted!r}, or give the key's project access to it", wanted=wanted),
         transcript=transcript(gateway.models),
-        listed=", ".join(listed[:50]),
+        listed=joined(", ", listed[:50]),
     )
 
 
@@ -150,7 +176,12 @@ def _with_banner(gateway: Gateway, answer: Exchange) -> Exchange:
 def _good(gateway: Gateway, how: str, answer: Exchange) -> Verdict:
     gateway.key_proven = True
     return passed(
-        f"{describe_key(gateway.domain.key)} from {gateway.domain.key_origin} is good: {how}",
+        say(
+            "{describe_key} from {key_origin} is good: {how}",
+            describe_key=describe_key(gateway.domain.key),
+            key_origin=gateway.domain.key_origin,
+            how=how,
+        ),
         status=answer.status,
         key_origin=gateway.domain.key_origin,
     )
@@ -176,26 +207,35 @@ def _is_failure(answer: Exchange) -> bool:
 def _key_by_chat(gateway: Gateway, listing: Exchange) -> Verdict:
     """The model list is open, or fails for everyone: let a minimal chat decide."""
     if not listing.ok and listing.status in (404, 405, 410, 501) and gateway.domain.route.default is None:
-        return skipped(f"not proven: {describe(listing)}, and the bench names no model to ask for")
+        return skipped(
+            say("not proven: {describe}, and the bench names no model to ask for", describe=describe(listing))
+        )
     answer = gateway.chat
     found = gateway.diagnose(answer, "chat")
     if found is not None and found.layer in ("key", "quota"):
         return found.verdict(answer)
     if found is not None and not answer.ok:
         # Not the key's fault; the layer at fault speaks for itself further in.
-        return skipped(f"not proven: the model list is open, and {describe(answer)}")
+        return skipped(say("not proven: the model list is open, and {describe}", describe=describe(answer)))
     if gateway.domain.key is None:
-        return skipped("the bench names no key, and this gateway asks for none")
+        return skipped(say("the bench names no key, and this gateway asks for none"))
     bare = gateway.chat_without_key
     if gateway.diagnose(bare, "chat") is None:
-        return skipped("not proven: this gateway checks no key; a chat without one is answered too")
+        return skipped(say("not proven: this gateway checks no key; a chat without one is answered too"))
     if _is_failure(bare):
         raise CannotMeasure(
-            f"the model list is open, and a chat without the key ended in: {bare.status_line}",
-            likely="the gateway drops requests without a key, or failed just then",
-            advice="run again",
+            say(
+                "the model list is open, and a chat without the key ended in: {status_line}",
+                status_line=bare.status_line,
+            ),
+            likely=say("the gateway drops requests without a key, or failed just then"),
+            advice=say("run again"),
         )
-    return _good(gateway, f"{answer.line} answers with it and not without it (the model list is open to all)", answer)
+    return _good(
+        gateway,
+        say("{answer} answers with it and not without it (the model list is open to all)", answer=answer.line),
+        answer,
+    )
 
 
 # --- the path ------------------------------------------------------------------------------------------------
@@ -245,14 +285,30 @@ def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
     right = other.url.removesuffix("/models")
     here, there = (url.rstrip("/").count("/") for url in (gateway.domain.base_url, right))
     levels = abs(here - there)
-    amount = f"{levels} level{'s' if levels != 1 else ''} of path too {'many' if here > there else 'few'}"
+    if here > there:
+        amount = (
+            say("1 level of path too many") if levels == 1 else say("{levels} levels of path too many", levels=levels)
+        )
+    else:
+        amount = (
+            say("1 level of path too few") if levels == 1 else say("{levels} levels of path too few", levels=levels)
+        )
     return failed(
-        f"{describe(answer)}, but {other.status_line} from {other.line}",
+        say(
+            "{describe}, but {status_line} from {other}",
+            describe=describe(answer),
+            status_line=other.status_line,
+            other=other.line,
+        ),
         # What came was a page for people; that the API is elsewhere only explains it.
         layer="http" if answer.ok else "models",
-        likely=f"the address has {amount}" if levels else "the address has another path",
-        advice=f"base_url {right} instead of {gateway.domain.base_url}"
-        f" (set in {gateway.bench.origins.get(f'domains.{gateway.domain.name}.base_url', 'the bench file')})",
+        likely=say("the address has {amount}", amount=amount) if levels else say("the address has another path"),
+        advice=say(
+            "base_url {right} instead of {base_url} (set in {get})",
+            right=right,
+            base_url=gateway.domain.base_url,
+            get=gateway.bench.origins.get(f"domains.{gateway.domain.name}.base_url", say("the bench file")),
+        ),
         transcript=transcript(answer),
         right_base_url=right,
     )
@@ -261,14 +317,14 @@ def _path_verdict(gateway: Gateway, answer: Exchange) -> Verdict | None:
 def _shape(answer: Exchange) -> str:
     data = answer.json
     if data is None:
-        return f"{answer.content_type or 'no content type'}, not JSON"
+        return say("{content_type}, not JSON", content_type=answer.content_type or say("no content type"))
     if isinstance(data, dict):
-        return "JSON with " + (", ".join(sorted(map(str, data))[:6]) or "nothing in it")
-    return f"JSON {type(data).__name__}"
+        return say("JSON with ") + (joined(", ", sorted(map(str, data))[:6]) or say("nothing in it"))
+    return say("JSON {name}", name=type(data).__name__)
 
 
 def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return joined(", ", names[:5]) + (say(" and {count} more", count=len(names) - 5) if len(names) > 5 else "")
 
 
 def _clock_warning(answer: Exchange) -> tuple[str, ...]:
@@ -279,4 +335,4 @@ def _clock_warning(answer: Exchange) -> tuple[str, ...]:
     skew = theirs.timestamp() - (answer.started_unix_seconds + answer.latency_seconds)
     if abs(skew) < CLOCK_SKEW_SECONDS:
         return ()
-    return (f"this machine's clock and the gateway's differ by {abs(skew):.0f} s",)
+    return (say("this machine's clock and the gateway's differ by {skew:.0f} s", skew=abs(skew)),)

@@ -19,6 +19,7 @@ from pytest_thermal.access.reading import (
     usage_in,
 )
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange, Fault, StreamEvent, StreamExchange
 
 BUFFERED_FROM_SECONDS = 0.5
@@ -38,25 +39,25 @@ def chat_usage(gateway: Gateway) -> Verdict:
     if usage is None or usage.missing:
         raw = "" if usage is None else quote(str(gateway.chat.json["usage"]))
         return failed(
-            "the answer has no usage"
+            say("the answer has no usage")
             if usage is None
-            else f"its usage has no whole number for {', '.join(usage.missing)}: {raw}",
-            likely="the engine or the gateway leaves token counts out: quotas and throughput cannot be checked",
-            advice="switch usage on in the gateway (include_usage, track_usage …), or update the engine",
+            else say("its usage has no whole number for {names}: {raw}", names=joined(", ", usage.missing), raw=raw),
+            likely=say("the engine or the gateway leaves token counts out: quotas and throughput cannot be checked"),
+            advice=say("switch usage on in the gateway (include_usage, track_usage …), or update the engine"),
             transcript=proof,
         )
     if not usage.adds_up:
         return failed(
-            f"usage does not add up: {usage}",
-            likely="the gateway counts with another tokenizer than the engine, or hidden tokens in one place only",
-            advice="compare with the engine's own /v1/chat/completions; report it to the gateway's maker",
+            say("usage does not add up: {usage}", usage=usage),
+            likely=say("the gateway counts with another tokenizer than the engine, or hidden tokens in one place only"),
+            advice=say("compare with the engine's own /v1/chat/completions; report it to the gateway's maker"),
             transcript=proof,
         )
     if not usage.prompt_tokens:
         return failed(
-            f"usage counts no prompt tokens: {usage}",
-            likely="the gateway fills usage in without counting",
-            advice="compare with the engine's own answer",
+            say("usage counts no prompt tokens: {usage}", usage=usage),
+            likely=say("the gateway fills usage in without counting"),
+            advice=say("compare with the engine's own answer"),
             transcript=proof,
         )
     return passed(str(usage), prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
@@ -71,7 +72,7 @@ def chat_fallback(gateway: Gateway) -> Verdict:
     """The fallback model answers too, so that a switch to it would work."""
     route = gateway.domain.route
     if not route.fallback or route.fallback == gateway.model:
-        return skipped("the bench names no fallback model besides the default")
+        return skipped(say("the bench names no fallback model besides the default"))
     answer = gateway.ask("Reply with only the word OK.", tokens=ROUTE_TOKENS, model=route.fallback)
     verdict = _chat_verdict(gateway, answer, route.fallback)
     if verdict.outcome != "passed":
@@ -83,13 +84,25 @@ def chat_limit(gateway: Gateway) -> Verdict:
     """`max_tokens` is kept, so that the cost of a run can be promised."""
     usage = usage_in(gateway.chat.json)
     if usage is None or usage.completion_tokens is None:
-        raise CannotMeasure("the answer does not say how many tokens it spent")
+        raise CannotMeasure(say("the answer does not say how many tokens it spent"))
     if usage.completion_tokens <= CHAT_TOKENS:
-        return passed(f"{usage.completion_tokens} of at most {CHAT_TOKENS} tokens spent")
+        return passed(
+            say(
+                "{completion_tokens} of at most {chat_tokens} tokens spent",
+                completion_tokens=usage.completion_tokens,
+                chat_tokens=CHAT_TOKENS,
+            )
+        )
     return failed(
-        f"{usage.completion_tokens} output tokens charged where {CHAT_TOKENS} were allowed",
-        likely="the gateway ignores max_tokens (or counts reasoning outside it): this run costs more than its budget",
-        advice="set a limit on the gateway's side before a load of thousands of requests",
+        say(
+            "{completion_tokens} output tokens charged where {chat_tokens} were allowed",
+            completion_tokens=usage.completion_tokens,
+            chat_tokens=CHAT_TOKENS,
+        ),
+        likely=say(
+            "the gateway ignores max_tokens (or counts reasoning outside it): this run costs more than its budget"
+        ),
+        advice=say("set a limit on the gateway's side before a load of thousands of requests"),
         transcript=transcript(gateway.chat),
     )
 
@@ -104,21 +117,28 @@ def stream(gateway: Gateway) -> Verdict:
         return trouble
     if not parts:
         return passed(
-            "finished, and its usage counts tokens, but none of them was visible text",
-            warnings=("time to first token was not measured: the stream's tokens carried no text",),
+            say("finished, and its usage counts tokens, but none of them was visible text"),
+            warnings=(say("time to first token was not measured: the stream's tokens carried no text"),),
         )
     first = parts[0][0]
     gaps = [later - sooner for (sooner, _), (later, _) in itertools.pairwise(parts)]
     warnings: tuple[str, ...] = ()
     total = answer.latency_seconds
     if len(parts) > 2 and first >= BUFFERED_FROM_SECONDS and parts[-1][0] - first < BUFFERED_SPAN_SECONDS:
-        buffered = (
-            f"all {len(parts)} chunks came at once after {first:.2f} s: something on the way buffers the"
-            " stream (nginx: proxy_buffering off), and times to first token are not the engine's"
+        buffered = say(
+            "all {count} chunks came at once after {first:.2f} s: something on the way buffers the "
+            "stream (nginx: proxy_buffering off), and times to first token are not the engine's",
+            count=len(parts),
+            first=first,
         )
         warnings = (buffered,)
     return passed(
-        f"first token after {first * 1000:.0f} ms, {len(parts)} chunks in {total * 1000:.0f} ms",
+        say(
+            "first token after {first:.0f} ms, {count} chunks in {total:.0f} ms",
+            first=first * 1000,
+            count=len(parts),
+            total=total * 1000,
+        ),
         warnings=warnings,
         first_token_ms=round(first * 1000, 1),
         longest_gap_ms=round(max(gaps) * 1000, 1) if gaps else None,
@@ -129,11 +149,11 @@ def stream(gateway: Gateway) -> Verdict:
 def stream_done(gateway: Gateway) -> Verdict:
     """The stream closes with `[DONE]`, by which clients tell its end from a cut."""
     if any(event.is_done for event in gateway.stream.events):
-        return passed("ends with [DONE]")
+        return passed(say("ends with [DONE]"))
     return failed(
-        "ended without [DONE], though with a finish_reason",
-        likely="the engine or a gateway between leaves it out; some clients then wait or report a cut",
-        advice="update the engine or gateway; this plugin's load takes finish_reason as the end",
+        say("ended without [DONE], though with a finish_reason"),
+        likely=say("the engine or a gateway between leaves it out; some clients then wait or report a cut"),
+        advice=say("update the engine or gateway; this plugin's load takes finish_reason as the end"),
         transcript=transcript(gateway.stream.exchange),
     )
 
@@ -143,17 +163,19 @@ def stream_usage(gateway: Gateway) -> Verdict:
     counted = [usage for usage in (usage_in(event.json) for event in gateway.stream.events) if usage]
     if not counted:
         return failed(
-            "no usage in the stream, though include_usage was asked for",
-            likely="the engine or a gateway between does not know stream_options: load then counts chunks, not tokens",
-            advice="update the engine or gateway, or run the load with stream = false",
+            say("no usage in the stream, though include_usage was asked for"),
+            likely=say(
+                "the engine or a gateway between does not know stream_options: load then counts chunks, not tokens"
+            ),
+            advice=say("update the engine or gateway, or run the load with stream = false"),
             transcript=transcript(gateway.stream.exchange),
         )
     usage = counted[-1]
     if usage.missing or not usage.adds_up:
         return failed(
-            f"usage of the stream does not add up: {usage}",
-            likely="the gateway counts streamed tokens with another tokenizer than the engine",
-            advice="compare with the engine's own stream",
+            say("usage of the stream does not add up: {usage}", usage=usage),
+            likely=say("the gateway counts streamed tokens with another tokenizer than the engine"),
+            advice=say("compare with the engine's own stream"),
             transcript=transcript(gateway.stream.exchange),
         )
     return passed(str(usage), prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
@@ -170,21 +192,35 @@ def _chat_verdict(gateway: Gateway, answer: Exchange, model: str | None) -> Verd
     trouble = completion_trouble(data)
     if trouble is not None:
         return failed(
-            f"{answer.status_line} from {answer.line}, but {trouble}",
-            likely=f"the gateway tells an error with status 200: {quote(error_text(answer))}"
+            say(
+                "{status_line} from {answer}, but {trouble}",
+                status_line=answer.status_line,
+                answer=answer.line,
+                trouble=trouble,
+            ),
+            likely=say("the gateway tells an error with status 200: {error_text}", error_text=quote(error_text(answer)))
             if isinstance(data, dict) and data.get("error")
-            else "another API's answer, or a gateway that loses the engine's",
-            advice="compare with the engine's own /v1/chat/completions",
+            else say("another API's answer, or a gateway that loses the engine's"),
+            advice=say("compare with the engine's own /v1/chat/completions"),
             transcript=transcript(answer),
         )
     choice = choices_in(data)[0]
     content, thought = said_in(choice)
     warnings: tuple[str, ...] = ()
     if not content and not thought and choice.get("finish_reason") != "length":
-        warnings = ("the answer is empty although it was not cut by max_tokens",)
-    said = "reasoning only" if thought and not content else f"finish_reason {choice.get('finish_reason')}"
+        warnings = (say("the answer is empty although it was not cut by max_tokens"),)
+    said = (
+        say("reasoning only")
+        if thought and not content
+        else say("finish_reason {get}", get=choice.get("finish_reason"))
+    )
     return passed(
-        f"{model or 'the model'} answers in {answer.latency_seconds * 1000:.0f} ms, {said}",
+        say(
+            "{model} answers in {latency_seconds:.0f} ms, {said}",
+            model=model or say("the model"),
+            latency_seconds=answer.latency_seconds * 1000,
+            said=said,
+        ),
         warnings=warnings,
         latency_ms=round(answer.latency_seconds * 1000, 1),
         model=str(data.get("model", ""))[:120],
@@ -197,13 +233,13 @@ def completion_trouble(data: Any) -> str | None:
     Empty content is fine: reasoning models spend all of ``max_tokens`` before they speak.
     """
     if not isinstance(data, dict):
-        return "the body is no JSON object"
+        return say("the body is no JSON object")
     choices = choices_in(data)
     if not choices:
-        return "it has no choices"
+        return say("it has no choices")
     first = choices[0]
     if not isinstance(first.get("message"), dict):
-        return "its first choice has no message"
+        return say("its first choice has no message")
     return None
 
 
@@ -211,26 +247,39 @@ def _model_verdict(gateway: Gateway, answer: Exchange, asked: str | None) -> Ver
     data = answer.json
     answered = data.get("model") if isinstance(data, dict) else None
     if asked is None:
-        return skipped("no model was asked for")
+        return skipped(say("no model was asked for"))
     if not isinstance(answered, str) or not answered:
         raise CannotMeasure(
-            "the answer does not name its model",
-            likely="the gateway leaves the field out",
-            advice="compare with the engine's own answer; an answer by another model would go unnoticed",
+            say("the answer does not name its model"),
+            likely=say("the gateway leaves the field out"),
+            advice=say("compare with the engine's own answer; an answer by another model would go unnoticed"),
         )
     if same_model(asked, answered):
-        return passed(f"asked for {asked!r}, answered by {answered!r}")
+        return passed(say("asked for {asked!r}, answered by {answered!r}", asked=asked, answered=answered))
     listed = model_ids(gateway.models.json) or []
     if answered in listed or answered in (gateway.domain.route.default, gateway.domain.route.fallback):
         return failed(
-            f"asked for {asked!r}, answered by {answered!r}",
-            likely="the gateway fell back to another route without saying so: the engine of this one is down",
-            advice=f"ask the engine of {asked!r} directly; look for a fallback rule in the gateway's configuration",
+            say("asked for {asked!r}, answered by {answered!r}", asked=asked, answered=answered),
+            likely=say("the gateway fell back to another route without saying so: the engine of this one is down"),
+            advice=say(
+                "ask the engine of {asked!r} directly; look for a fallback rule in the gateway's configuration",
+                asked=asked,
+            ),
             transcript=transcript(answer),
         )
     return passed(
-        f"asked for {asked!r}, answered by {answered!r}, which is not listed: taken for an alias",
-        warnings=(f"{asked!r} is answered by {answered!r}: make sure that it is an alias of it",),
+        say(
+            "asked for {asked!r}, answered by {answered!r}, which is not listed: taken for an alias",
+            asked=asked,
+            answered=answered,
+        ),
+        warnings=(
+            say(
+                "{asked!r} is answered by {answered!r}: make sure that it is an alias of it",
+                asked=asked,
+                answered=answered,
+            ),
+        ),
     )
 
 
@@ -280,8 +329,10 @@ def _finished(streamed: StreamExchange) -> bool:
 def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tuple[float, str]]) -> Verdict | None:
     answer = streamed.exchange
     proof = transcript(answer)
-    so_far = f"after {len(parts)} chunks and {answer.latency_seconds:.2f} s"
-    logs = "the logs of the gateway and the engine at this minute; read timeouts of every proxy between"
+    so_far = say(
+        "after {count} chunks and {latency_seconds:.2f} s", count=len(parts), latency_seconds=answer.latency_seconds
+    )
+    logs = say("the logs of the gateway and the engine at this minute; read timeouts of every proxy between")
     mid_error = next(
         (found for found in map(_error_in, streamed.events) if found),
         None,
@@ -289,32 +340,34 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
     if mid_error is not None:
         text = mid_error.get("message", mid_error) if isinstance(mid_error, dict) else mid_error
         return failed(
-            f"an error in the middle of the stream, {so_far}: {quote(str(text))}",
-            likely="the engine failed on this request after the gateway had said 200",
+            say("an error in the middle of the stream, {so_far}: {text}", so_far=so_far, text=quote(str(text))),
+            likely=say("the engine failed on this request after the gateway had said 200"),
             advice=logs,
             transcript=proof,
         )
     torn = next((event for event in streamed.events if _is_torn(event)), None)
     if torn is not None:
         return failed(
-            f"a chunk of the stream is no JSON, {so_far}: {quote(torn.data[:80])}",
-            likely="the gateway or a proxy between cuts or mixes chunks: clients drop the rest or crash on it",
+            say("a chunk of the stream is no JSON, {so_far}: {data}", so_far=so_far, data=quote(torn.data[:80])),
+            likely=say("the gateway or a proxy between cuts or mixes chunks: clients drop the rest or crash on it"),
             advice=logs,
             transcript=proof,
         )
     if answer.fault in (Fault.SILENCE, Fault.SLOW) and answer.status is not None:
         return failed(
-            f"the stream stalled {so_far}: {answer.fault_text}",
-            likely="the engine hangs in mid-answer: preempted, out of memory for its cache, or a card that stopped",
-            advice="the engine's log and nvidia-smi/npu-smi at this minute; then again with one request alone",
+            say("the stream stalled {so_far}: {fault_text}", so_far=so_far, fault_text=answer.fault_text),
+            likely=say(
+                "the engine hangs in mid-answer: preempted, out of memory for its cache, or a card that stopped"
+            ),
+            advice=say("the engine's log and nvidia-smi/npu-smi at this minute; then again with one request alone"),
             transcript=proof,
         )
     if answer.fault is not None and answer.status is not None:
         if _finished(streamed):
             return None
         return failed(
-            f"the stream was cut {so_far}: {answer.fault_text}",
-            likely="the gateway, a proxy between or the engine closed it: a crash, or a limit on time or size",
+            say("the stream was cut {so_far}: {fault_text}", so_far=so_far, fault_text=answer.fault_text),
+            likely=say("the gateway, a proxy between or the engine closed it: a crash, or a limit on time or size"),
             advice=logs,
             transcript=proof,
         )
@@ -323,15 +376,19 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
         return found.verdict(answer)
     if not streamed.is_event_stream or (not parts and completion_trouble(answer.json) is None):
         return failed(
-            f"{answer.status_line} with {answer.content_type or 'no content type'} instead of an event stream",
-            likely="the gateway ignores stream = true, or a proxy collects the stream",
-            advice="stream = false in the bench file for this gateway, or switch streaming on in it",
+            say(
+                "{status_line} with {content_type} instead of an event stream",
+                status_line=answer.status_line,
+                content_type=answer.content_type or say("no content type"),
+            ),
+            likely=say("the gateway ignores stream = true, or a proxy collects the stream"),
+            advice=say("stream = false in the bench file for this gateway, or switch streaming on in it"),
             transcript=proof,
         )
     if not _finished(streamed):
         return failed(
-            f"the stream ended {so_far} without finish_reason or [DONE]",
-            likely="it was cut, and a proxy between closed it as if it were whole",
+            say("the stream ended {so_far} without finish_reason or [DONE]", so_far=so_far),
+            likely=say("it was cut, and a proxy between closed it as if it were whole"),
             advice=logs,
             transcript=proof,
         )
@@ -360,8 +417,8 @@ def _counted(streamed: StreamExchange) -> bool:
 
 def _no_token(answer: Exchange, proof: str) -> Verdict:
     return failed(
-        f"{describe(answer)}: the stream came to its end without a single token",
-        likely="the gateway drops the engine's chunks, or the engine produced nothing",
-        advice="compare with the engine's own stream",
+        say("{describe}: the stream came to its end without a single token", describe=describe(answer)),
+        likely=say("the gateway drops the engine's chunks, or the engine produced nothing"),
+        advice=say("compare with the engine's own stream"),
         transcript=proof,
     )

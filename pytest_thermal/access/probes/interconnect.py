@@ -19,6 +19,7 @@ from pytest_thermal.access.interconnect.latency_tools import Kind, us_text
 from pytest_thermal.access.interconnect.rdma import INFINIBAND, Port, read_ports
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 
 MOST_NAMED = 8
 """Ports named in a message; the evidence has them all."""
@@ -29,21 +30,33 @@ def interconnect(gateway: Gateway) -> Verdict:
     asked = asked_fabrics(gateway.bench, gateway.domain)
     if not asked:
         return skipped(
-            "the bench names no interconnect: neither [scale_up] interconnect, nor [scale_out] enabled with a protocol"
+            say(
+                "the bench names no interconnect: neither [scale_up] interconnect, nor [scale_out] "
+                "enabled with a protocol"
+            )
         )
     readable = [fabric for fabric in asked if fabric.readable]
     if not readable:
         return skipped(
-            f"nothing was measured: the bench names {_named(asked)}, and only the links of RDMA adapters and Ascend"
-            " NPUs can be read here"
+            say(
+                "nothing was measured: the bench names {named}, and only the links of RDMA adapters and "
+                "Ascend NPUs can be read here",
+                named=_named(asked),
+            )
         )
     ports = _ports(gateway, readable)
     judged = [fabric for fabric in readable if _wanted(ports, fabric) or (ports and fabric.rdma)]
     if not judged:
-        return skipped(f"nothing was measured: {_no_device(gateway, ports)}, and the bench names {_named(readable)}")
+        return skipped(
+            say(
+                "nothing was measured: {no_device}, and the bench names {named}",
+                no_device=_no_device(gateway, ports),
+                named=_named(readable),
+            )
+        )
     verdict = _judge(ports, judged)
     left_out = [fabric for fabric in asked if fabric not in judged]
-    untold = (f"nothing was measured of {_named(left_out)}",) if left_out else ()
+    untold = (say("nothing was measured of {named}", named=_named(left_out)),) if left_out else ()
     return replace(verdict, warnings=verdict.warnings + untold, evidence=_evidence(ports))
 
 
@@ -52,11 +65,17 @@ def fallback(gateway: Gateway) -> Verdict:
     fabric = scale_out_fabric(gateway.bench)
     other = gateway.bench.scale_out.fallback if gateway.bench.scale_out else None
     if fabric is None:
-        return skipped("the bench configures no protocol between domains ([scale_out] is missing or switched off)")
+        return skipped(say("the bench configures no protocol between domains ([scale_out] is missing or switched off)"))
     if not other:
-        return skipped(f"the bench names {fabric.words} and no fallback from it")
+        return skipped(say("the bench names {words} and no fallback from it", words=fabric.words))
     if not fabric.rdma or Fabric(text=other, origin="").rdma:
-        return skipped(f"whether {other} is in use for {fabric.words} cannot be told: only RDMA from TCP can")
+        return skipped(
+            say(
+                "whether {other} is in use for {words} cannot be told: only RDMA from TCP can",
+                other=other,
+                words=fabric.words,
+            )
+        )
     forced = forced_fallbacks(gateway.environ, etc=_root(gateway) / "etc")
     try:
         ports = _ports(gateway, [fabric])
@@ -65,23 +84,45 @@ def fallback(gateway: Gateway) -> Verdict:
             raise
     else:
         if not ports:
-            return skipped(f"nothing was measured: {_no_device(gateway, ports)}, and the bench names {fabric.words}")
+            return skipped(
+                say(
+                    "nothing was measured: {no_device}, and the bench names {words}",
+                    no_device=_no_device(gateway, ports),
+                    words=fabric.words,
+                )
+            )
     if forced:
         return failed(
-            f"fallback {other} is in use: {'; '.join(forced)}",
-            likely=f"set while something else was looked for, and never taken back; the bench names {fabric.words}",
-            advice=f"unset {' '.join(text.partition('=')[0] for text in forced)}, also where the service sets it",
+            say("fallback {other} is in use: {names}", other=other, names=joined("; ", forced)),
+            likely=say(
+                "set while something else was looked for, and never taken back; the bench names {words}",
+                words=fabric.words,
+            ),
+            advice=say(
+                "unset {names}, also where the service sets it",
+                names=" ".join(text.partition("=")[0] for text in forced),
+            ),
         )
     carriers = [port for port in _wanted(ports, fabric) if port.active]
     if not carriers:
         return failed(
-            f"fallback {other} is in use: no port for {fabric.words} is active ({_list(ports)})",
-            likely="the links are down, so the libraries take what is left",
-            advice="rdma link; ibstat; the cables and the switch ports",
+            say(
+                "fallback {other} is in use: no port for {words} is active ({list})",
+                other=other,
+                words=fabric.words,
+                list=_list(ports),
+            ),
+            likely=say("the links are down, so the libraries take what is left"),
+            advice=say("rdma link; ibstat; the cables and the switch ports"),
         )
     return replace(
         passed(
-            f"{fabric.text} is carried by {_list(carriers, state=False)}; nothing in this environment forces {other}"
+            say(
+                "{fabric} is carried by {list}; nothing in this environment forces {other}",
+                fabric=fabric.text,
+                list=_list(carriers, state=False),
+                other=other,
+            )
         ),
         evidence=_evidence(ports),
     )
@@ -92,12 +133,18 @@ def latency(gateway: Gateway) -> Verdict:
     domain = gateway.domain
     target_us = domain.latency_target_us
     if target_us is None:
-        return skipped("the bench sets no latency_target_us for this domain")
+        return skipped(say("the bench sets no latency_target_us for this domain"))
     fabric = scale_up_fabric(gateway.bench, domain) or scale_out_fabric(gateway.bench)
     done = measure(gateway, fabric, ports=lambda: _rdma_ports(gateway), dev=_dev(gateway))
     if isinstance(done, Unavailable):
-        return skipped(f"nothing was measured: {'; '.join(done.reasons)}; this would measure it: {EXAMPLE}")
-    origin = gateway.bench.origins.get(f"domains.{domain.name}.latency_target_us", "bench file")
+        return skipped(
+            say(
+                "nothing was measured: {names}; this would measure it: {example}",
+                names=joined("; ", done.reasons),
+                example=EXAMPLE,
+            )
+        )
+    origin = gateway.bench.origins.get(f"domains.{domain.name}.latency_target_us", say("bench file"))
     return replace(
         _judge_latency(done, target_us, origin),
         transcript=done.transcript,
@@ -129,7 +176,7 @@ def _dev(gateway: Gateway) -> Path:
 
 
 def _rdma_ports(gateway: Gateway) -> tuple[Port, ...]:
-    return gateway.once("ports of RDMA devices", lambda: read_ports(gateway.plan.sysfs))
+    return gateway.once(say("ports of RDMA devices"), lambda: read_ports(gateway.plan.sysfs))
 
 
 def _ports(gateway: Gateway, fabrics: Sequence[Fabric]) -> tuple[Port, ...]:
@@ -137,7 +184,7 @@ def _ports(gateway: Gateway, fabrics: Sequence[Fabric]) -> tuple[Port, ...]:
     if all(fabric.link_layer == INFINIBAND for fabric in fabrics):
         return _rdma_ports(gateway)
     environ = child_environment(gateway.environ, gateway.bench.secrets())
-    npus = gateway.once("ports of NPUs", lambda: read_npu_ports(_dev(gateway), environ))
+    npus = gateway.once(say("ports of NPUs"), lambda: read_npu_ports(_dev(gateway), environ))
     return _rdma_ports(gateway) + npus
 
 
@@ -150,23 +197,26 @@ def _wanted(ports: Sequence[Port], fabric: Fabric) -> list[Port]:
 
 def _no_device(gateway: Gateway, ports: Sequence[Port]) -> str:
     if ports:
-        return "this machine has no Ascend NPU"
-    return f"this machine has no RDMA device (in {gateway.plan.sysfs / 'class' / 'infiniband'}) and no Ascend NPU"
+        return say("this machine has no Ascend NPU")
+    return say(
+        "this machine has no RDMA device (in {sysfs}) and no Ascend NPU",
+        sysfs=gateway.plan.sysfs / "class" / "infiniband",
+    )
 
 
 def _named(fabrics: Sequence[Fabric]) -> str:
-    return ", ".join(dict.fromkeys(fabric.words for fabric in fabrics))
+    return joined(", ", dict.fromkeys(fabric.words for fabric in fabrics))
 
 
 def _list(ports: Sequence[Port], *, state: bool = True) -> str:
     def words(port: Port) -> str:
         if state:
             return f"{port.name} {port.state_text}"
-        facts = ", ".join(text for text in (port.link_layer, port.rate_text) if text)
-        return f"{port.name} ({facts})" if facts else port.name
+        facts = joined(", ", (text for text in (port.link_layer, port.rate_text) if text))
+        return say("{port_name} ({facts})", port_name=port.name, facts=facts) if facts else port.name
 
-    more = f" and {len(ports) - MOST_NAMED} more" if len(ports) > MOST_NAMED else ""
-    return ", ".join(words(port) for port in ports[:MOST_NAMED]) + more
+    more = say(" and {count} more", count=len(ports) - MOST_NAMED) if len(ports) > MOST_NAMED else ""
+    return joined(", ", (words(port) for port in ports[:MOST_NAMED])) + more
 
 
 def _evidence(ports: Sequence[Port]) -> dict[str, Scalar]:
@@ -196,9 +246,11 @@ def _judge(ports: Sequence[Port], fabrics: Sequence[Fabric]) -> Verdict:
         elif group and all(port.unused and not _is_npu(port) for port in group):
             problems.append(_none_active(group))
     problems += _slower(active)
-    warnings = [f"{_list(spare)}: not in use, or its cable is out"] if spare and active else []
+    warnings = [say("{list}: not in use, or its cable is out", list=_list(spare))] if spare and active else []
     warnings += [
-        f"{port.name} is active without an address: its first GID is empty" for port in active if not port.has_address
+        say("{port_name} is active without an address: its first GID is empty", port_name=port.name)
+        for port in active
+        if not port.has_address
     ]
     if problems:
         return failed(
@@ -208,24 +260,26 @@ def _judge(ports: Sequence[Port], fabrics: Sequence[Fabric]) -> Verdict:
             warnings=tuple(warnings),
         )
     return passed(
-        f"{len(active)} port{'' if len(active) == 1 else 's'} active: {_list(active, state=False)}",
+        say("1 port active: {list}", list=_list(active, state=False))
+        if len(active) == 1
+        else say("{count} ports active: {list}", count=len(active), list=_list(active, state=False)),
         warnings=tuple(warnings),
     )
 
 
 def _no_such_port(fabric: Fabric, ports: Sequence[Port]) -> _Problem:
     return _Problem(
-        seen=f"the bench names {fabric.words}, and no port of this machine is that: "
-        + ", ".join(f"{port.name} {port.link_layer} {port.state_text}" for port in ports[:MOST_NAMED]),
-        likely="the ports are set to the other link type, the adapter is missing, or the bench file is wrong",
-        advice="ibstat | grep -i layer; mlxconfig -d DEVICE query | grep LINK_TYPE; lspci | grep -i mellanox",
+        seen=say("the bench names {words}, and no port of this machine is that: ", words=fabric.words)
+        + joined(", ", (f"{port.name} {port.link_layer} {port.state_text}" for port in ports[:MOST_NAMED])),
+        likely=say("the ports are set to the other link type, the adapter is missing, or the bench file is wrong"),
+        advice=say("ibstat | grep -i layer; mlxconfig -d DEVICE query | grep LINK_TYPE; lspci | grep -i mellanox"),
     )
 
 
 def _joined(texts: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(texts))
-    more = f"; and {len(distinct) - MOST_NAMED} more" if len(distinct) > MOST_NAMED else ""
-    return "; ".join(distinct[:MOST_NAMED]) + more
+    more = say("; and {count} more", count=len(distinct) - MOST_NAMED) if len(distinct) > MOST_NAMED else ""
+    return joined("; ", distinct[:MOST_NAMED]) + more
 
 
 def _is_npu(port: Port) -> bool:
@@ -233,42 +287,44 @@ def _is_npu(port: Port) -> bool:
 
 
 def _half_up(port: Port) -> _Problem:
-    seen = f"{port.name} is {port.state_text}"
+    seen = say("{port_name} is {state_text}", port_name=port.name, state_text=port.state_text)
     if port.state in ("INIT", "ARMED") and port.link_layer in ("", INFINIBAND):
         return _Problem(
             seen=seen,
-            likely="the cable is good, and no subnet manager has brought the port up",
-            advice="sminfo; systemctl status opensm (or the switch's own) on the manager's node; ibstat",
+            likely=say("the cable is good, and no subnet manager has brought the port up"),
+            advice=say("sminfo; systemctl status opensm (or the switch's own) on the manager's node; ibstat"),
         )
     return _Problem(
         seen=seen,
-        likely="the link does not come up whole: cable, transceiver, or the switch port's settings",
-        advice=f"mlxlink -d {port.device}; reseat or swap the cable; the switch port's log",
+        likely=say("the link does not come up whole: cable, transceiver, or the switch port's settings"),
+        advice=say("mlxlink -d {device}; reseat or swap the cable; the switch port's log", device=port.device),
     )
 
 
 def _none_active(down: Sequence[Port]) -> _Problem:
-    seen = f"no port is active: {_list(down)}"
+    seen = say("no port is active: {list}", list=_list(down))
     if all(port.physical_state == "Disabled" for port in down):
         netdevs = " ".join(port.netdev for port in down if port.netdev) or "NETDEV"
         return _Problem(
             seen=seen,
-            likely="the ports are switched off here: their network interfaces are down, or someone disabled them",
-            advice=f"rdma link; ip link set {netdevs.split()[0]} up; ibportstate",
+            likely=say("the ports are switched off here: their network interfaces are down, or someone disabled them"),
+            advice=say("rdma link; ip link set {split} up; ibportstate", split=netdevs.split()[0]),
         )
     return _Problem(
         seen=seen,
-        likely="no cable, or the switch ports are off",
-        advice="rdma link; ibstat; the cables, and the ports on the switch",
+        likely=say("no cable, or the switch ports are off"),
+        advice=say("rdma link; ibstat; the cables, and the ports on the switch"),
     )
 
 
 def _npu_down(port: Port) -> _Problem:
     number = port.device.removeprefix("npu")
     return _Problem(
-        seen=f"the network port of {port.name} is DOWN",
-        likely="its cable or optical module is out or bad, or the switch port is off",
-        advice=f"hccn_tool -i {number} -optical -g; hccn_tool -i {number} -net_health -g; the switch port",
+        seen=say("the network port of {port_name} is DOWN", port_name=port.name),
+        likely=say("its cable or optical module is out or bad, or the switch port is off"),
+        advice=say(
+            "hccn_tool -i {number} -optical -g; hccn_tool -i {number} -net_health -g; the switch port", number=number
+        ),
     )
 
 
@@ -280,9 +336,16 @@ def _slower(active: Sequence[Port]) -> list[_Problem]:
         if port.gigabits_per_second is not None and port.gigabits_per_second < best:
             problems.append(
                 _Problem(
-                    seen=f"{port.name} runs at {port.rate_text}, its siblings at up to {best:g} Gb/s",
-                    likely="the link came up slower: a bad or slower cable, lost lanes, or the switch port's settings",
-                    advice="mlxlink -d DEVICE; swap the cable with a sibling's and see which end it follows",
+                    seen=say(
+                        "{port_name} runs at {rate_text}, its siblings at up to {best:g} Gb/s",
+                        port_name=port.name,
+                        rate_text=port.rate_text,
+                        best=best,
+                    ),
+                    likely=say(
+                        "the link came up slower: a bad or slower cable, lost lanes, or the switch port's settings"
+                    ),
+                    advice=say("mlxlink -d DEVICE; swap the cable with a sibling's and see which end it follows"),
                 )
             )
     return problems
@@ -294,30 +357,46 @@ def _slower(active: Sequence[Port]) -> list[_Problem]:
 def _judge_latency(done: Measurement, target_us: float, origin: str) -> Verdict:
     figure = done.figure
     way = f" {done.way}" if done.way else ""
-    whole = f", the time of {figure.kind.value}" if figure.kind is Kind.COLLECTIVE else ""
-    seen = f"{figure.words}{whole}{way}, target {us_text(target_us)} ({origin})"
+    whole = say(", the time of a whole collective operation") if figure.kind is Kind.COLLECTIVE else ""
+    seen = say(
+        "{words}{whole}{way}, target {us_text} ({origin})",
+        words=figure.words,
+        whole=whole,
+        way=way,
+        us_text=us_text(target_us),
+        origin=origin,
+    )
     if figure.wrong:
         return failed(
-            f"{figure.tool} says that data arrived wrong: {figure.wrong}; {seen}",
-            likely="an adapter, a cable or memory corrupts data, or the driver and the library do not fit",
-            advice="run it again between fewer devices, to find the one; dmesg | tail; the ECC counters",
+            say(
+                "{tool} says that data arrived wrong: {wrong}; {seen}", tool=figure.tool, wrong=figure.wrong, seen=seen
+            ),
+            likely=say("an adapter, a cable or memory corrupts data, or the driver and the library do not fit"),
+            advice=say("run it again between fewer devices, to find the one; dmesg | tail; the ECC counters"),
         )
     if figure.microseconds <= target_us:
         alone = figure.kind is Kind.LINK and way
-        return passed(seen, warnings=(f"the way to a peer was not measured; this would: {EXAMPLE}",) if alone else ())
+        return passed(
+            seen,
+            warnings=(say("the way to a peer was not measured; this would: {example}", example=EXAMPLE),)
+            if alone
+            else (),
+        )
     if figure.kind is Kind.COLLECTIVE and done.chosen_here:
         raise CannotMeasure(
-            f"{seen}: above the target, which by itself condemns no link",
-            likely="an all-reduce holds a kernel's launch and many messages; the target is one message's",
+            say("{seen}: above the target, which by itself condemns no link", seen=seen),
+            likely=say("an all-reduce holds a kernel's launch and many messages; the target is one message's"),
             advice=EXAMPLE,
         )
     if figure.kind is Kind.COLLECTIVE:
-        likely = "a collective holds many messages and a kernel's launch: the links need not be slow"
-        advice = f"set latency_target_us for what is measured, or measure a link: {EXAMPLE}"
+        likely = say("a collective holds many messages and a kernel's launch: the links need not be slow")
+        advice = say("set latency_target_us for what is measured, or measure a link: {example}", example=EXAMPLE)
     elif way:
-        likely = "the adapter itself is slow: a narrow or slow PCIe slot, power saving of the processor, virtualisation"
-        advice = "lspci -vv | grep LnkSta; cpupower frequency-set -g performance; cpupower idle-set -D 0"
+        likely = say(
+            "the adapter itself is slow: a narrow or slow PCIe slot, power saving of the processor, virtualisation"
+        )
+        advice = say("lspci -vv | grep LnkSta; cpupower frequency-set -g performance; cpupower idle-set -D 0")
     else:
-        likely = "a detour over more switches, congestion, the wrong NUMA node, or power saving of the processor"
-        advice = "the same over loopback, to tell adapter from network; ibtracert; numactl; cpupower idle-set -D 0"
+        likely = say("a detour over more switches, congestion, the wrong NUMA node, or power saving of the processor")
+        advice = say("the same over loopback, to tell adapter from network; ibtracert; numactl; cpupower idle-set -D 0")
     return failed(seen, likely=likely, advice=advice)

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.evidence.properties import add_properties
@@ -85,7 +86,9 @@ class AccessSession:
             if reached.outcome is Outcome.BLOCKED:
                 return _health_finding(name, Outcome.BLOCKED, reached.seen)
             if reached.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
-                return _health_finding(name, Outcome.BLOCKED, f"not tried, since {reached.message.splitlines()[0]}")
+                return _health_finding(
+                    name, Outcome.BLOCKED, say("not tried, since {first_line}", first_line=reached.first_line)
+                )
         monitor = self._monitors[name]
         monitor.poll()
         log = monitor.log()
