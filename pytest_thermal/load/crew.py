@@ -278,10 +278,10 @@ class _Member:
             return f"was ended by {_signal_name(-code)}"
         if code:
             return f"ended with exit code {code}"
+        if self._all_told is None:
+            return "ended without its last words"
         if self._all_told != self._told:
-            return (
-                f"ended when {self._told:,} requests of {'?' if self._all_told is None else self._all_told} were told"
-            )
+            return f"ended, and {self._told} requests of {self._all_told} are known"
         return ""
 
 

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pytest_thermal.load.answers import CANCELLED, Answer
 from pytest_thermal.load.books import Books
 from pytest_thermal.load.generator import Generator, Way
 from pytest_thermal.load.orders import InferenceOrders
+from pytest_thermal.load.share import Share
 from pytest_thermal.load.tally import Tally
 from pytest_thermal.recording import RequestRow, RunClock
 from tests.load.helpers import PATIENCE_SECONDS
@@ -310,3 +312,69 @@ def test_what_a_gateway_teaches_is_heeded() -> None:
     run = Run(orders(concurrency=1), engine, until=lambda run: run.tally.ok >= 5)
     assert run.tally.failed == 1
     assert "max_completion_tokens" in engine.bodies[-1]
+
+
+class Shared:
+    """Generators in one process, each with its share of one load, until a condition came true."""
+
+    def __init__(self, told: InferenceOrders, *engines: FakeEngine, of: int, until: Callable[[Shared], object]) -> None:
+        self.rows: list[list[RequestRow]] = [[] for _ in range(of)]
+        self.generators = []
+        for index, rows in enumerate(self.rows):
+            ways = [Way(engine, model=f"model-{number}") for number, engine in enumerate(engines)]  # type: ignore[arg-type]
+            books = Books(Tally(), clock=told.clock, record=rows.extend)
+            own = replace(told, share=Share(index=index, of=of))
+            self.generators.append(Generator(own, ways=ways, ledger=books))
+        self.begin_seconds = 0.0
+        asyncio.run(self._run(until))
+
+    async def _run(self, until: Callable[[Shared], object]) -> None:
+        self.begin_seconds = time.monotonic() + 0.02
+        for generator in self.generators:
+            generator.start(self.begin_seconds)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not until(self):
+            assert time.monotonic() < deadline, "waited in vain"
+            await asyncio.sleep(0.005)
+        for generator in self.generators:
+            await generator.end()
+
+
+def test_a_schedule_that_is_shared_is_the_schedule() -> None:
+    told = orders(rate_per_second=300.0, most_in_flight=9)
+    engine = FakeEngine(seconds=0.01)
+    shared = Shared(told, engine, of=3, until=lambda shared: all(len(rows) >= 20 for rows in shared.rows))
+    for index, rows in enumerate(shared.rows):
+        # The third of all that are due, from the very first on.
+        due = [shared.begin_seconds + (index + 3 * number) / 300.0 for number in range(20)]
+        starts = sorted(row.start_seconds for row in rows)[:20]
+        assert starts == pytest.approx([told.clock.at(at) for at in due], abs=1e-6)
+
+
+def test_what_several_may_have_in_flight_is_what_one_may() -> None:
+    engine = FakeEngine(seconds=60.0)
+    shared = Shared(
+        orders(rate_per_second=500.0, most_in_flight=10),
+        engine,
+        of=3,
+        until=lambda shared: all(one._ledger.issued.not_issued > 5 for one in shared.generators),
+    )
+    assert engine.most_in_flight == 10
+    assert sorted(len(rows) for rows in shared.rows) == [3, 3, 4]
+
+
+def test_slots_that_are_shared_go_where_they_would_go_and_come_and_go_together() -> None:
+    east, west = FakeEngine(seconds=0.01), FakeEngine(seconds=0.01)
+    wanted = 7
+
+    def until(shared: Shared) -> bool:
+        nonlocal wanted
+        if wanted == 7 and all(len(rows) > 10 for rows in shared.rows):
+            assert (east.made, west.made) == (4, 3)
+            wanted = 3
+        for generator in shared.generators:
+            generator.set_concurrency(wanted)
+        return wanted == 3 and (east.closed, west.closed) == (2, 2)
+
+    Shared(orders(concurrency=7), east, west, of=2, until=until)
+    assert (east.made, west.made) == (4, 3)
