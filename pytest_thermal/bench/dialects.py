@@ -107,6 +107,7 @@ TABLE: Final[tuple[RawKey, ...]] = (
         ("mode", "stress.mode", Text(choices={m: m for m in ("cpu", "gpu", "inference", "mixed")}), '"mixed"'),
         ("cpu_workers", "stress.cpu_workers", _WORKERS, "16"),
         ("gpu_workers", "stress.gpu_workers", _WORKERS, "1"),
+        ("inference_workers", "stress.inference_workers", _COUNT, "2"),
         ("inference_ratio", "stress.inference_ratio", _SHARE, "0.6"),
         ("duration", "stress.duration_seconds", Duration(), '"60m"'),
     ),

@@ -69,6 +69,8 @@ class Stress(Part):
     warmup_seconds: float = 120.0
     cpu_workers: int | None = None
     gpu_workers: int | None = None
+    inference_workers: int | None = None
+    """Processes that share the requests; None for as many as they need."""
     inference_ratio: float = 0.6
     """Share of issued work items that are inference requests, 0 to 1."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 TURN_SECONDS = 15.0
@@ -11,7 +12,21 @@ TURN_SECONDS = 15.0
 _LEAST_SECONDS = 1e-5
 _STEPS_PER_E = 25
 """Each step is 4 % more than the one before: a quantile is right within 2 %."""
-_STEPS = 500
+STEPS = 500
+
+
+class Counted:
+    """Durations by the step that they fall into, to be added to a `Spread` elsewhere."""
+
+    def __init__(self, steps: Iterable[tuple[int, int]] = (), *, most_seconds: float = 0.0) -> None:
+        self.steps: Counter[int] = Counter(dict(steps))
+        self.most_seconds = most_seconds
+
+    def add(self, values_seconds: Iterable[float]) -> None:
+        """Count these."""
+        for value in values_seconds:
+            self.steps[_step(value)] += 1
+            self.most_seconds = max(self.most_seconds, value)
 
 
 class Spread:
@@ -28,6 +43,15 @@ class Spread:
         for value in values_seconds:
             self._now.add(value)
 
+    def add_counted(self, counted: Counted) -> None:
+        """Count what was counted elsewhere."""
+        self._turn()
+        now = self._now
+        for step, count in counted.steps.items():
+            now.counts[step] += count
+            now.total += count
+        now.most = max(now.most, counted.most_seconds)
+
     def quantile(self, share: float) -> float | None:
         """The value that about this share of them do not exceed; None of nothing."""
         self._turn()
@@ -35,7 +59,7 @@ class Spread:
         if not total:
             return None
         left = max(1, math.ceil(share * total))
-        for step in range(_STEPS):
+        for step in range(STEPS):
             left -= self._now.counts[step] + self._before.counts[step]
             if left <= 0:
                 return min(_LEAST_SECONDS * math.exp((step + 0.5) / _STEPS_PER_E), self.most or 0.0)
@@ -57,12 +81,15 @@ class Spread:
 
 class _Turn:
     def __init__(self) -> None:
-        self.counts = [0] * _STEPS
+        self.counts = [0] * STEPS
         self.total = 0
         self.most = 0.0
 
     def add(self, value: float) -> None:
-        step = int(math.log(value / _LEAST_SECONDS) * _STEPS_PER_E) if value > _LEAST_SECONDS else 0
-        self.counts[min(step, _STEPS - 1)] += 1
+        self.counts[_step(value)] += 1
         self.total += 1
         self.most = max(self.most, value)
+
+
+def _step(value: float) -> int:
+    return min(int(math.log(value / _LEAST_SECONDS) * _STEPS_PER_E), STEPS - 1) if value > _LEAST_SECONDS else 0

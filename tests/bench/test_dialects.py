@@ -80,6 +80,7 @@ MEANINGS: list[tuple[str, str, str, str, object]] = [
     ("config.toml", "stress.mode", '"GPU"', "stress.mode", "gpu"),
     ("config.toml", "stress.cpu_workers", "16", "stress.cpu_workers", 16),
     ("config.toml", "stress.gpu_workers", "0", "stress.gpu_workers", 0),
+    ("config.toml", "stress.inference_workers", "4", "stress.inference_workers", 4),
     ("config.toml", "stress.inference_ratio", "1", "stress.inference_ratio", 1.0),
     ("config.toml", "stress.duration", '"60m"', "stress.duration_seconds", 3600.0),
     ("config.toml", "stress.duration", '"90s"', "stress.duration_seconds", 90.0),
