@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_thermal.findings.run_events import CRITICAL, LOAD, LOST
+from pytest_thermal.findings.run_events import CRITICAL, LEAK, LOAD, LOST, PUMP
 from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loads, planned_seconds, time_scale_of
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
@@ -21,6 +21,14 @@ ANSWERED_PHASES = ("steady", "limit")
 """In the ramp the first answers may still be to come."""
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
+_LIKELY: Mapping[object, str] = {
+    PUMP: "the pump lost its power, is blocked, or its control turned it off",
+    LEAK: "coolant has come out of the loop; or the detector is wet with something else, or its cable is off",
+}
+_ADVICE: Mapping[object, str] = {
+    PUMP: "look at its connector and its control, listen to it; do not load the machine before it turns",
+    LEAK: "power off what stands below, close the loop's valves, look for the drop; do not load the machine before",
+}
 MOST_FAILED = 0.5
 """Share of a phase's requests that may fail: with more, the load was none. Own criterion."""
 
@@ -78,8 +86,11 @@ def _judge(recording: Recording, name: str) -> Verdict:
     if stops:
         return failed(
             f"{said}, but the load was taken off: {_text(stops[0])}",
-            likely="the cooling does not carry this load",
-            advice="look at the curves up to that moment; raise critical_threshold_* only if the device allows more",
+            likely=_LIKELY.get(stops[0].detail.get("what"), "the cooling does not carry this load"),
+            advice=_ADVICE.get(
+                stops[0].detail.get("what"),
+                "look at the curves up to that moment; raise critical_threshold_* only if the device allows more",
+            ),
             evidence=evidence,
         )
     lost = [event for event in recording.events if _is_loss(event) and _reaches(event, phase)]
