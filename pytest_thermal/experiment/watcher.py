@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from pytest_thermal.experiment.cpu_account import CpuAccount
 from pytest_thermal.experiment.idle import busiest_processes
+from pytest_thermal.experiment.loop_watch import Alarm, LoopWatch
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 from pytest_thermal.load import Loads, LoadStatus, Work
+from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Follower, RecorderError, RunningRecorder
@@ -56,6 +58,7 @@ class Watcher:
         self._is_demo = bench.demo
         self._said_starved: set[str] = set()
         self._thresholds = ThresholdWatch(thresholds_of(sensors, bench.monitor, bench.origins))
+        self._loop = LoopWatch(sensors, named=bench.monitor.sensors.keys(), time_scale=plan.time_scale)
         self._hot = frozenset(
             sensor.id
             for sensor in sensors
@@ -159,27 +162,40 @@ class Watcher:
                         self._baseline[sensor] = (total + value, count + 1)
             for crossing in self._thresholds.look(tick.values):
                 self._crossed(crossing)
+            loaded = phase is not None and phase[0] in LOADED_PHASES
+            for alarm in self._loop.look(tick.time_seconds, tick.values, loaded=loaded):
+                self._raised(alarm)
 
     def _look_for_blindness(self) -> None:
         """A critical threshold protects only while its sensor is read."""
         now_seconds = self._recorder.clock.now()
         patience_seconds = max(BLIND_TICKS * self._plan.period_seconds, BLIND_LEAST_SECONDS)
-        for sensor in self._thresholds.critical_sensors:
+        for sensor in (*self._thresholds.critical_sensors, *self._loop.detectors):
             seen_seconds = self._seen.get(sensor)
             blind = seen_seconds is not None and now_seconds - seen_seconds > patience_seconds
             if blind and sensor not in self._blind:
-                self._say(
-                    say("{sensor} gives no reading: its critical threshold protects nothing", sensor=sensor), "warning"
-                )
+                if sensor in self._loop.detectors:
+                    lost = say("{sensor} gives no reading: a leak would not be seen", sensor=sensor)
+                else:
+                    lost = say("{sensor} gives no reading: its critical threshold protects nothing", sensor=sensor)
+                self._say(lost, "warning")
             (self._blind.add if blind else self._blind.discard)(sensor)
 
     def _crossed(self, crossing: Crossing) -> None:
         self._say(crossing.text, "critical" if crossing.critical else "warning")
         if crossing.critical:
-            with self._guard:
-                self._critical = self._critical or crossing.text
-            self._loads.stop()
-            self._say(say("the load is taken off and stays off; recording goes on"), "critical")
+            self._take_off(crossing.text)
+
+    def _raised(self, alarm: Alarm) -> None:
+        self._say(alarm.text, "critical" if alarm.critical else "warning", what=alarm.what, sensor=alarm.sensor)
+        if alarm.critical:
+            self._take_off(alarm.text)
+
+    def _take_off(self, why: str) -> None:
+        with self._guard:
+            self._critical = self._critical or why
+        self._loads.stop()
+        self._say(say("the load is taken off and stays off; recording goes on"), "critical")
 
     def _look_at_loads(self) -> None:
         self._look_at_their_share(self._account.look())

@@ -11,7 +11,9 @@ from pytest_thermal.model.said import joined
 from pytest_thermal.recording import Event, Recording
 
 CRITICAL = "critical"
-"""A temperature crossed a critical threshold, and the load was taken off."""
+"""A temperature crossed a critical threshold, a pump stopped or there is a leak, and the load was taken off."""
+PUMP, LEAK = "pump", "leak"
+"""The ``what`` of such an event where it was no temperature."""
 LOAD, LOST = "load", "lost"
 """A load that ended by itself."""
 USED, STARVED = "used", "starved"

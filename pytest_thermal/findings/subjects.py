@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_thermal.model import Sensor, Unit
-from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.sensors.kinds import Kind, is_leak_detector, is_pump, kind_of
 
 CHECKS = (
     "coverage",
@@ -17,6 +17,7 @@ CHECKS = (
     "load",
     "throttling",
     "pump",
+    "leak",
     "rebound",
     "drift",
     "throughput",
@@ -27,7 +28,6 @@ INFERENCE = "inference"
 """The subject of ``throughput``."""
 THROTTLE_BITS = "throttle_reasons_bits"
 
-_PUMP = re.compile(r"(?:^|[._])pump\d*(?:[._]|$)")
 _UNNAMED = re.compile(r"device\d+")
 """What the temperature of a log is called whose header does not say whose it is."""
 _CORE = re.compile(r"(?:core|ccd)\d*")
@@ -78,11 +78,6 @@ def main_temperature(device: str, sensors: Iterable[Sensor]) -> Sensor | None:
             if sensor.id == name:
                 return sensor
     return heated[0] if len(heated) == 1 else None
-
-
-def is_pump(sensor: Sensor) -> bool:
-    """Whether it is the speed of a pump."""
-    return sensor.unit is Unit.RPM and _PUMP.search(sensor.id) is not None
 
 
 def is_throttle(sensor: Sensor) -> bool:
@@ -140,6 +135,7 @@ _CHOSEN: Mapping[str, Callable[[Sequence[Sensor]], tuple[str, ...]]] = {
     "load": lambda sensors: _devices(sensors, is_heated),
     "throttling": lambda sensors: _devices(sensors, is_throttle),
     "pump": lambda sensors: tuple(sensor.id for sensor in sensors if is_pump(sensor)),
+    "leak": lambda sensors: tuple(sensor.id for sensor in sensors if is_leak_detector(sensor)),
     "rebound": _parts,
     "drift": _parts,
 }

@@ -26,6 +26,8 @@ class Unit(str, Enum):
     COUNT = "count"
     BITS = "bits"
     """A register of flags; no number to average."""
+    STATE = "state"
+    """What a detector says: 0 all is well, 1 a warning, 2 an alarm."""
     KELVIN_MARGIN = "kelvin_margin"
     """Kelvin left to the device's own limit: falls as it gets hotter. Never a temperature."""
 

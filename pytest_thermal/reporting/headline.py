@@ -18,6 +18,7 @@ VALUES: Mapping[str, tuple[str, str]] = {
     "throttling": ("steady_thermal_milliseconds", "limit_milliseconds"),
     "load": ("utilization_percent", ""),
     "pump": ("lowest_rpm", ""),
+    "leak": ("worst_state", ""),
     "coverage": ("coverage", ""),
     "phase": ("seconds", ""),
     "throughput": ("held", "limit"),
@@ -42,7 +43,14 @@ UNITS = (
     ("_rpm", "rpm"),
     ("_us", "microseconds"),
 )
-_WHOLE = {"seconds": "seconds", "coverage": "ratio", "held": "ratio", "requests": "count", "polls": "count"}
+_WHOLE = {
+    "seconds": "seconds",
+    "coverage": "ratio",
+    "held": "ratio",
+    "requests": "count",
+    "polls": "count",
+    "worst_state": "state",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

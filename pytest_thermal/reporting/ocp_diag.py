@@ -28,7 +28,7 @@ from pytest_thermal.reporting.observed import How, Observed, plain_scalar
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _DEVICE = re.compile(r"[a-z_]+\d*")
 THERMAL_ONLY = frozenset(
-    {"coverage", "baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "rebound", "drift"}
+    {"coverage", "baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "leak", "rebound", "drift"}
 )
 """Checks whose subject is a sensor or a device of the machine."""
 

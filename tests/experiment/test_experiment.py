@@ -28,9 +28,11 @@ from pytest_thermal.experiment import (
     Progress,
 )
 from pytest_thermal.experiment.experiment import why_late
+from pytest_thermal.findings import Judgement, limits_for
+from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.findings.run_events import own_times
 from pytest_thermal.load import Work
-from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model import Outcome, Sensor, Unit
 from pytest_thermal.recording import Offer, RecorderError, RunClock, read_run
 from pytest_thermal.sensors.source import SourceSpec
 from tests.load.helpers import until
@@ -277,6 +279,38 @@ def test_a_critical_temperature_takes_the_load_off_and_goes_on_recording(make: M
     assert third["text"].startswith("sleeper stays off: gpu0.temperature_celsius is at ")
     assert made.events("load") == []
     assert [phase["name"] for phase in made.facts()["phases"]] == ["baseline", "ramp", "steady", "cooldown"]
+
+
+def test_a_leak_takes_the_load_off_and_its_phase_does_not_pass(make: Make, tmp_path: Path) -> None:
+    detector = tmp_path / "detector"
+    detector.write_text("0")
+    leak = SourceSpec(
+        name="cdu",
+        factory="tests.experiment.played:make",
+        options={"name": "cdu", "sensor": "leak0.detector_state", "file": str(detector)},
+    )
+    made = make(sources=(fake(), leak), seconds={**SHORT, "steady": 1.5})
+    made.experiment.ensure("ramp")
+    detector.write_text("2")
+    made.experiment.ensure("cooldown")
+    first, second = made.events("critical")
+    assert (first["what"], first["sensor"]) == ("leak", "leak0.detector_state")
+    assert first["text"] == "leak0.detector_state reports a leak (critical)"
+    assert second["text"] == "the load is taken off and stays off; recording goes on"
+    recording = read_run(made.run)
+    states = recording.series["leak0.detector_state"]
+    assert states.values[-1] == 2.0
+    assert states.time_seconds[-1] > first["time"]
+    found = phase_finding(recording, "steady")
+    assert found.outcome is Outcome.FAILED
+    assert found.message.splitlines()[0].endswith(
+        "but the load was taken off: leak0.detector_state reports a leak (critical)"
+    )
+    assert "coolant has come out" in found.likely
+    assert "valves" in found.advice
+    leaked = Judgement(recording, limits_for(made.bench.monitor)).finding("leak", "leak0.detector_state")
+    assert leaked.outcome is Outcome.FAILED
+    assert "reports a leak from" in leaked.seen
 
 
 def test_no_later_phase_loads_a_bench_that_was_critical(make: Make) -> None:

@@ -30,6 +30,7 @@ PHASE_OF = {
     "coverage": WHOLE_RUN,
     "baseline": "baseline",
     "pump": WHOLE_RUN,
+    "leak": WHOLE_RUN,
     "rebound": "cooldown",
     "drift": EARLIER,
 }

@@ -108,6 +108,7 @@ ENGLISH: Mapping[str, str] = {
     "chart_current": "Current",
     "chart_memory": "Memory",
     "chart_count": "Counters",
+    "chart_state": "Detectors",
     "chart_time_spent": "Time spent slowed down",
     "chart_requests": "Requests",
     "chart_latency": "Latency of requests",
