@@ -10,7 +10,7 @@ import numpy as np
 
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.numerics import robust_sigma
-from pytest_thermal.model.series import FloatArray
+from pytest_thermal.model.series import FloatArray, IndexArray
 
 LEAST_DEVIATION = 5.0
 """°C: what chips of one kind may differ by."""
@@ -45,6 +45,8 @@ class Place:
     effect: float
     """°C against the fleet's median."""
     members: int
+    against: float = 0.0
+    """°C against the median of the other places of its kind: of two halves of a fleet, each is the other's measure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,7 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
     free = max(len(members) - len(effects), 1)
     scale = robust_sigma(own) * math.sqrt(len(members) / free)
     threshold = max(SIGMAS * scale * (1 + SCALE_DOUBT / math.sqrt(free)), least_deviation)
-    places = tuple(place for place in effects if abs(place.effect) > threshold)
+    places = tuple(place for place in effects if _stands_out(place, effects, threshold))
     return Consistency(
         median=median,
         scale=scale,
@@ -130,15 +132,18 @@ def _judged(member: Member, deviation: float, own: float, threshold: float, plac
     return Consistent(member=member, consistent=answer, deviation=deviation, own=own, reason=reason)
 
 
+def _stands_out(place: Place, places: Sequence[Place], threshold: float) -> bool:
+    """Of two places that differ the warmer one: which of them is as it should be cannot be told."""
+    if abs(place.effect) > threshold:
+        return True
+    few = sum(1 for other in places if other.kind == place.kind) == 2  # noqa: PLR2004 - two halves
+    return place.against > threshold and few
+
+
 def _polish(deviations: FloatArray, members: Sequence[Member]) -> tuple[FloatArray, list[Place]]:
     """Own deviations, shape (n,), and the effect of every place with enough members."""
     own = deviations.copy()
-    groups = [
-        (kind, name, np.array([member.position.get(kind) == name for member in members]))
-        for kind in sorted({kind for member in members for kind in member.position})
-        for name in sorted({member.position[kind] for member in members if kind in member.position})
-    ]
-    groups = [group for group in groups if LEAST_IN_PLACE <= np.count_nonzero(group[2]) < len(members)]
+    groups = _groups(members)
     if len(members) - len(groups) < LEAST_MEMBERS:
         groups = []
     effects = np.zeros(len(groups))
@@ -147,7 +152,41 @@ def _polish(deviations: FloatArray, members: Sequence[Member]) -> tuple[FloatArr
             shift = float(np.median(own[inside]))
             effects[index] += shift
             own[inside] -= shift
+    by_kind: dict[str, list[float]] = {}
+    for (kind, _, _), effect in zip(groups, effects.tolist(), strict=True):
+        by_kind.setdefault(kind, []).append(effect)
     return own, [
-        Place(kind=kind, name=name, effect=float(effect), members=int(np.count_nonzero(inside)))
-        for (kind, name, inside), effect in zip(groups, effects, strict=True)
+        Place(
+            kind=kind,
+            name=name,
+            effect=effect,
+            members=int(inside.size),
+            against=effect - _others(by_kind[kind], effect),
+        )
+        for (kind, name, inside), effect in zip(groups, effects.tolist(), strict=True)
     ]
+
+
+def _others(effects: Sequence[float], own: float) -> float:
+    """The middle of the other places of a kind; of many the middle of all, which one place hardly moves."""
+    if len(effects) == 2:  # noqa: PLR2004 - two halves
+        return sum(effects) - own
+    return float(np.median(effects))
+
+
+def _groups(members: Sequence[Member]) -> list[tuple[str, str, IndexArray]]:
+    """Kind, name and members (indices) of each place that can have an effect, the largest first.
+
+    The largest first, since a branch holds nodes: what all of them share is the branch's. Of places with the same
+    members, as a rack with one node, one is enough.
+    """
+    found: dict[tuple[str, str], list[int]] = {}
+    for index, member in enumerate(members):
+        for kind, name in member.position.items():
+            found.setdefault((kind, name), []).append(index)
+    groups: dict[bytes, tuple[str, str, IndexArray]] = {}
+    for (kind, name), indices in sorted(found.items(), key=lambda one: (-len(one[1]), one[0])):
+        if LEAST_IN_PLACE <= len(indices) < len(members):
+            inside = np.array(indices, dtype=np.intp)
+            groups.setdefault(inside.tobytes(), (kind, name, inside))
+    return list(groups.values())
