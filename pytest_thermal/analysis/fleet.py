@@ -14,6 +14,10 @@ from pytest_thermal.model.series import FloatArray, IndexArray
 
 LEAST_DEVIATION = 5.0
 """°C: what chips of one kind may differ by."""
+LEAST_SETTLING_APART = 0.5
+"""Of the fleet's median: a fit of a slow time constant is known less well than a level. Own criterion."""
+LEAST_THROUGHPUT_APART = 0.1
+"""Of the fleet's median: what nodes behind one gateway differ by without a fault. Own criterion."""
 SIGMAS = 3.5
 """Iglewicz and Hoaglin's cut for the modified z-score."""
 LEAST_MEMBERS = 5
@@ -47,6 +51,12 @@ class Place:
     members: int
     against: float = 0.0
     """°C against the median of the other places of its kind: of two halves of a fleet, each is the other's measure."""
+    also: tuple[tuple[str, str], ...] = ()
+    """Other places, kind and name, that hold the very same members: a rack that is one branch."""
+
+    def name_in(self, kind: str) -> str:
+        """Its name among places of a kind; empty where it is none of them."""
+        return next((name for known, name in ((self.kind, self.name), *self.also) if known == kind), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +84,8 @@ class Consistency:
     members: tuple[Consistent, ...]
     places: tuple[Place, ...]
     """Those whose effect is beyond ``threshold``."""
+    effects: tuple[Place, ...]
+    """All that could have one."""
     reason: str
     """Why nothing could be judged; empty where it could."""
 
@@ -95,7 +107,7 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
         lone = tuple(
             Consistent(member=m, consistent=Answer.UNKNOWN, deviation=0.0, own=0.0, reason=why) for m in members
         )
-        return Consistency(median=None, scale=None, threshold=None, members=lone, places=(), reason=why)
+        return Consistency(median=None, scale=None, threshold=None, members=lone, places=(), effects=(), reason=why)
     values = np.array([member.value for member in members])
     median = float(np.median(values))
     own, effects = _polish(values - median, members)
@@ -112,6 +124,7 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
             for member, alone in zip(members, own, strict=True)
         ),
         places=places,
+        effects=tuple(effects),
         reason="",
     )
 
@@ -136,7 +149,7 @@ def _stands_out(place: Place, places: Sequence[Place], threshold: float) -> bool
     """Of two places that differ the warmer one: which of them is as it should be cannot be told."""
     if abs(place.effect) > threshold:
         return True
-    few = sum(1 for other in places if other.kind == place.kind) == 2  # noqa: PLR2004 - two halves
+    few = sum(1 for other in places if other.kind == place.kind) == 2
     return place.against > threshold and few
 
 
@@ -148,13 +161,13 @@ def _polish(deviations: FloatArray, members: Sequence[Member]) -> tuple[FloatArr
         groups = []
     effects = np.zeros(len(groups))
     for _ in range(ROUNDS):
-        for index, (_, _, inside) in enumerate(groups):
+        for index, (_, inside) in enumerate(groups):
             shift = float(np.median(own[inside]))
             effects[index] += shift
             own[inside] -= shift
     by_kind: dict[str, list[float]] = {}
-    for (kind, _, _), effect in zip(groups, effects.tolist(), strict=True):
-        by_kind.setdefault(kind, []).append(effect)
+    for (names, _), effect in zip(groups, effects.tolist(), strict=True):
+        by_kind.setdefault(names[0][0], []).append(effect)
     return own, [
         Place(
             kind=kind,
@@ -162,31 +175,31 @@ def _polish(deviations: FloatArray, members: Sequence[Member]) -> tuple[FloatArr
             effect=effect,
             members=int(inside.size),
             against=effect - _others(by_kind[kind], effect),
+            also=tuple(also),
         )
-        for (kind, name, inside), effect in zip(groups, effects.tolist(), strict=True)
+        for (((kind, name), *also), inside), effect in zip(groups, effects.tolist(), strict=True)
     ]
 
 
 def _others(effects: Sequence[float], own: float) -> float:
     """The middle of the other places of a kind; of many the middle of all, which one place hardly moves."""
-    if len(effects) == 2:  # noqa: PLR2004 - two halves
+    if len(effects) == 2:
         return sum(effects) - own
     return float(np.median(effects))
 
 
-def _groups(members: Sequence[Member]) -> list[tuple[str, str, IndexArray]]:
-    """Kind, name and members (indices) of each place that can have an effect, the largest first.
+def _groups(members: Sequence[Member]) -> list[tuple[list[tuple[str, str]], IndexArray]]:
+    """Kinds and names, and members (indices), of each place that can have an effect, the largest first.
 
-    The largest first, since a branch holds nodes: what all of them share is the branch's. Of places with the same
-    members, as a rack with one node, one is enough.
+    The largest first, since a branch holds nodes: what all of them share is the branch's.
     """
     found: dict[tuple[str, str], list[int]] = {}
     for index, member in enumerate(members):
         for kind, name in member.position.items():
             found.setdefault((kind, name), []).append(index)
-    groups: dict[bytes, tuple[str, str, IndexArray]] = {}
-    for (kind, name), indices in sorted(found.items(), key=lambda one: (-len(one[1]), one[0])):
+    groups: dict[bytes, tuple[list[tuple[str, str]], IndexArray]] = {}
+    for place, indices in sorted(found.items(), key=lambda one: (-len(one[1]), one[0])):
         if LEAST_IN_PLACE <= len(indices) < len(members):
             inside = np.array(indices, dtype=np.intp)
-            groups.setdefault(inside.tobytes(), (kind, name, inside))
+            groups.setdefault(inside.tobytes(), ([], inside))[0].append(place)
     return list(groups.values())
