@@ -42,6 +42,8 @@ class FoundRun:
     """What tells two machines of one name apart; empty where nothing does."""
     sensors: tuple[str, ...] = ()
     """Ids of the temperatures that are compared."""
+    together: tuple[str, ...] = ()
+    """Names of the nodes that it was made together with, its own too."""
     is_log: bool = False
     trouble: str = ""
     """Why it cannot be read."""
@@ -87,14 +89,16 @@ def find_fleet(folder: Path, *, expected: Mapping[str, str]) -> Roster:
     by_node: dict[str, list[FoundRun]] = {}
     for found in _runs(folder, notes):
         by_node.setdefault(found.node, []).append(found)
+    known = {name: list(_machines(name, runs)) for name, runs in by_node.items()}
+    wanted = dict(expected)
+    for one in (found for told in known.values() for found in told):
+        for other in one.newest.together if one.newest is not None else ():
+            wanted.setdefault(other, f"the run of {one.name}, which was to be made together with it,")
     nodes: dict[str, NodeRuns] = {}
-    for name in sorted({*by_node, *expected}, key=natural):
-        runs = by_node.get(name, [])
-        if not runs:
-            nodes[name] = NodeRuns(name=name, newest=None, expected_by=expected[name])
-            continue
-        for one in _machines(name, runs):
-            nodes[one.name] = replace(one, expected_by=expected.get(name, ""))
+    for name in sorted({*known, *wanted}, key=natural):
+        expected_by = wanted.get(name, "")
+        for one in known.get(name) or [NodeRuns(name=name, newest=None)]:
+            nodes[one.name] = replace(one, expected_by=expected_by)
     return Roster(folder=folder, nodes=nodes, notes=tuple(notes))
 
 
@@ -132,7 +136,14 @@ def _run(path: Path) -> FoundRun:
         state=str(facts.get("state", "cut off")),
         machine=machine_of(facts),
         sensors=compared(_sensors(facts)),
+        together=_together(facts),
     )
+
+
+def _together(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    told = facts.get("together")
+    names = told.get("names") if isinstance(told, Mapping) else None
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _log(path: Path) -> FoundRun:

@@ -59,13 +59,17 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
     if not own:
         why = next((why for card, why in family.left_out if card.sensor == sensor), "it has no rise")
         raise OpenError(f"{sensor} cannot be compared in any node: {why}", advice="test_node of each says why")
-    furthest = max(own, key=lambda one: abs(one.deviation))
+    furthest = max(own, key=lambda one: abs(one.own))
     node = family.cards[furthest.member.key].node
+    shared = [f"{family.cards[one.member.key].node}: {one.reason}" for one in own if one.reason]
+    if shared:
+        more = f" and {len(shared) - 1} more nodes" if len(shared) > 1 else ""
+        warnings.append(f"{shared[0]}{more}")
     return passed(
-        f"{sensor} of {len(own)} nodes: rise within {abs(furthest.deviation):.1f} °C of the fleet's median of "
-        f"{rise.median:.1f} °C over {len(rise.found.members)} cards (furthest: {node}), allowed {rise.allowed:.1f} °C",
+        f"{sensor} of {len(own)} nodes: rise within {abs(furthest.own):.1f} °C of what its place has (furthest: {node}; "
+        f"median {rise.median:.1f} °C over {len(rise.found.members)} cards), allowed {rise.allowed:.1f} °C",
         evidence={
-            "deviation_celsius": round(furthest.deviation, 2),
+            "deviation_celsius": round(furthest.own, 2),
             "limit_celsius": round(rise.allowed, 2),
             "limit_origin": rise.limit_origin,
             "median_celsius": round(rise.median, 2),

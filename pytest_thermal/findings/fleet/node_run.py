@@ -193,14 +193,17 @@ def _judged(recording: Recording, node: str, limits: LimitsOf | None, *, why: st
     )
     judged = judgement.recording
     phases = [finding_as_json(phase_finding(judged, name)) for name in _phase_names(judged)]
-    told = [finding_as_json(one) for one in judgement.findings()]
-    sensors = in_order(one.sensor for one in recording.series.values())
+    findings = [finding_as_json(one) for one in judgement.findings()]
+    # Those that the run declares and has lost belong to it too.
+    told = recording.facts.get("sensors")
+    declared = [sensor_from_json(data) for data in told] if isinstance(told, list) else []
+    sensors = in_order([*declared, *(one.sensor for one in recording.series.values())])
     scaled = recording if recording.phases else judged  # phases that were found, in a log that names none
     found = _Judged(
         how="judged",
         why=why,
         figures=judgement.figures(),
-        findings=[*phases, *told],
+        findings=[*phases, *findings],
         warnings=judgement.warnings(),
     )
     return _kept(scaled, node, sensors, found)
@@ -240,7 +243,7 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
         )
     clock = _mapping(facts.get("clock"))
     steps = clock.get("steps")
-    offset = clock.get("offset_seconds")
+    offset = _mapping(_mapping(clock.get("offsets")).get("shared_disk")).get("offset_seconds")
     gateways = facts.get("gateways")
     return NodeRun(
         node=node,
