@@ -40,7 +40,7 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
         )
     if family.idle:
         return skipped(f"{sensor}: its device was not to be loaded, in any node")
-    warnings = list(_warnings(fleet, family, sensor))
+    warnings = list(_warnings(family, sensor))
     by_card: dict[str, list[tuple[Compared, Consistent]]] = {}
     for one, member, card in family.outliers(sensor):
         by_card.setdefault(card.node, []).append((one, member))
@@ -61,13 +61,10 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
         raise OpenError(f"{sensor} cannot be compared in any node: {why}", advice="test_node of each says why")
     furthest = max(own, key=lambda one: abs(one.own))
     node = family.cards[furthest.member.key].node
-    shared = [f"{family.cards[one.member.key].node}: {one.reason}" for one in own if one.reason]
-    if shared:
-        more = f" and {len(shared) - 1} more nodes" if len(shared) > 1 else ""
-        warnings.append(f"{shared[0]}{more}")
     return passed(
-        f"{sensor} of {len(own)} nodes: rise within {abs(furthest.own):.1f} °C of what its place has (furthest: {node}; "
-        f"median {rise.median:.1f} °C over {len(rise.found.members)} cards), allowed {rise.allowed:.1f} °C",
+        f"{sensor} of {len(own)} nodes: rise within {abs(furthest.own):.1f} °C of what its place has "
+        f"(furthest: {node}; median {rise.median:.1f} °C over {len(rise.found.members)} cards), "
+        f"allowed {rise.allowed:.1f} °C",
         evidence={
             "deviation_celsius": round(furthest.own, 2),
             "limit_celsius": round(rise.allowed, 2),
@@ -76,6 +73,7 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
             "nodes": len(own),
             "cards": len(rise.found.members),
             "furthest": node,
+            "not_compared_nodes": len(fleet.not_compared),
         },
         warnings=tuple(warnings),
     )
@@ -180,7 +178,7 @@ def _advice(one: Compared, *, warm: bool) -> str:
     return "compare its power and utilisation with a neighbour's in report.html"
 
 
-def _warnings(fleet: FleetJudgement, family: Family, sensor: str) -> list[str]:
+def _warnings(family: Family, sensor: str) -> list[str]:
     told: list[str] = []
     rise = family.of("rise")
     device = sensor.partition(".")[0]
@@ -189,9 +187,6 @@ def _warnings(fleet: FleetJudgement, family: Family, sensor: str) -> list[str]:
         for place in (rise.found.places if rise is not None else ())
         if place.kind == CARD and place.name == device
     ]
-    off = list(fleet.not_compared)
-    if off:
-        told.append(f"not compared: {', '.join(off[:6])}{f' and {len(off) - 6} more' if len(off) > 6 else ''}")
     left = [f"{card.node}: {why}" for card, why in family.left_out if card.sensor == sensor]
     if left:
         told.append(f"no measure in {len(left)} nodes: {'; '.join(left[:2])}")

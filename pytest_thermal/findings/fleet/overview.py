@@ -39,6 +39,8 @@ class NodeRow:
     late_seconds: float | None
     """Later into steady than the first node."""
     simulated: bool
+    outliers: tuple[str, ...]
+    """Its cards that stand out of the fleet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,7 @@ def node_rows(fleet: FleetJudgement) -> Iterator[NodeRow]:
     """Every node, in the fleet's order."""
     first = min(fleet.timing.starts.values(), default=0.0)
     rises = _rises(fleet)
+    outliers = _outliers(fleet)
     for name in fleet.roster.nodes:
         found, run = fleet.finding(NODE, name), fleet.run(name)
         used = run.used if run is not None else None
@@ -110,6 +113,7 @@ def node_rows(fleet: FleetJudgement) -> Iterator[NodeRow]:
             tokens=_tokens(used) if used is not None else None,
             late_seconds=None if start is None else start - first,
             simulated=run.simulated if run is not None else False,
+            outliers=tuple(outliers.get(name, ())),
         )
 
 
@@ -183,6 +187,18 @@ def _rises(fleet: FleetJudgement) -> Mapping[str, list[float]]:
     for matrix in ordered[:1]:
         for (node, _), cell in matrix.cells.items():
             found.setdefault(node, []).append(cell.rise_celsius)
+    return found
+
+
+def _outliers(fleet: FleetJudgement) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for family in fleet.families.values():
+        for one in family.compared:
+            for member in one.found.members:
+                card = family.cards[member.member.key]
+                told = found.setdefault(card.node, [])
+                if member.consistent is Answer.NO and card.device not in told:
+                    told.append(card.device)
     return found
 
 

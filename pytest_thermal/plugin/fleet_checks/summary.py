@@ -45,7 +45,7 @@ def _nodes(terminal: Any, rows: Sequence[Mapping[str, Any]], *, all_rows: bool) 
     unit = "tok/s" if any(row["tokens_per_second"] is not None for row in rows) else "ans/s"
     head = f"  {'node':<{_NAME}}{'rise °C':>8}{'furthest':>15}{unit:>9}{'requests':>10}{'429':>7}  verdict"
     terminal.write_line(head, bold=True)
-    ordered = sorted(rows, key=lambda row: _WORST_FIRST.index(row["outcome"]))
+    ordered = sorted(rows, key=lambda row: (_WORST_FIRST.index(row["outcome"]), not row["outliers"]))
     shown = ordered if all_rows else ordered[:_MOST_ROWS]
     for row in shown:
         terminal.write_line(f"  {_row(row)}")
@@ -64,9 +64,16 @@ def _row(row: Mapping[str, Any]) -> str:
         _number(rate, 9, 0 if rate is None or rate >= 100 else 1),
         _number(row["requests"], 10, 0),
         _number(row["limited"], 7, 0),
-        f"  {_WORDS.get(row['outcome'], row['outcome'])}",
+        f"  {_verdict(row)}",
     )
     return "".join(cells)
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """The node's own, and which of its cards stand out: that is another check's finding."""
+    own = _WORDS.get(row["outcome"], row["outcome"])
+    off = row["outliers"]
+    return own if not off else f"{off[0]} off" if len(off) == 1 else f"{len(off)} cards off"
 
 
 def _domains(terminal: Any, rows: Sequence[Mapping[str, Any]]) -> None:
