@@ -60,6 +60,7 @@ class FleetSession:
         from pytest_thermal.findings.fleet.judgement import FleetJudgement
 
         self.config = config
+        active_bench(config)  # whose keys are taken out of what is told
         self.folder = archive(config)
         if not self.folder.is_dir():
             raise pytest.UsageError(
