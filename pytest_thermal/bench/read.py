@@ -74,7 +74,7 @@ def read_file(folder: Path, name: str) -> Mapping[str, object]:
         UnreadableError: It cannot be read, is not UTF-8, or breaks the rules of JSON or TOML.
     """
     text = _text(folder / name)
-    return _toml(text) if name == CONFIG else _json(text)
+    return _toml(text, name) if name.endswith(".toml") else _json(text)
 
 
 _RIGHTS = {
@@ -125,7 +125,7 @@ def _text(path: Path) -> str:
     if not text.strip():
         raise _unreadable(
             path.name, "is empty", "writing it was cut short, or it was only touched",
-            "fill it, or remove it: one of the two files is enough",
+            "fill it, or remove it" + (": one of the two files is enough" if path.name in FILES else ""),
         )  # fmt: skip
     return text
 
@@ -209,19 +209,19 @@ def _json_cause(error: json.JSONDecodeError) -> tuple[str, str]:
     return next((likely, remedy) for holds, likely, remedy in causes if holds)
 
 
-def _toml(text: str) -> Mapping[str, object]:
+def _toml(text: str, name: str = CONFIG) -> Mapping[str, object]:
     try:
         content: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
-        where = f"{CONFIG}: line {found[1]}, column {found[2]}" if found else f"{CONFIG}: end of the file"
+        where = f"{name}: line {found[1]}, column {found[2]}" if found else f"{name}: end of the file"
         line = text.splitlines()[int(found[1]) - 1] if found and int(found[1]) <= len(text.splitlines()) else ""
         likely, remedy = _toml_cause(message, line)
         raise _unreadable(where, f"not TOML: {re.sub(r' [(]at .*[)]$', '', message)}", likely, remedy) from None
     except (ValueError, RecursionError):
         raise _unreadable(
-            CONFIG, "not usable TOML: a number of thousands of digits, or brackets nested without end",
+            name, "not usable TOML: a number of thousands of digits, or brackets nested without end",
             "another file was put in its place", "compare it with a template",
         ) from None  # fmt: skip
     return content

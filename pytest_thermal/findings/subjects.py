@@ -88,14 +88,14 @@ def is_throttle(sensor: Sensor) -> bool:
     return rest == THROTTLE_BITS or (rest.startswith("throttle.") and sensor.unit in {Unit.MILLISECONDS, Unit.BITS})
 
 
-def _place(sensor: Sensor) -> tuple[object, ...]:
-    return _ORDER[kind_of(sensor.device)], _natural(sensor.device), _natural(sensor.id)
-
-
-def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """For sorting: ``gpu10`` after ``gpu9``."""
     pieces = re.findall(r"\d+|\D+", text)
     return tuple((0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in pieces)
+
+
+def _place(sensor: Sensor) -> tuple[object, ...]:
+    return _ORDER[kind_of(sensor.device)], natural(sensor.device), natural(sensor.id)
 
 
 def _heated(sensors: Sequence[Sensor]) -> tuple[str, ...]:

@@ -189,6 +189,12 @@ OPTIONS: tuple[Option, ...] = (
         help="The archive: a folder of run directories (default reports/runs).",
     ),
     Option(
+        name="fleet",
+        metavar="FILE",
+        help="Which nodes a fleet has, and where they and their cards sit (default fleet.toml in the archive, in this"
+        " folder, or in ./config).",
+    ),
+    Option(
         name="replay",
         metavar="PATH",
         help="Judge a run directory, or a CSV from elsewhere, again: no load, no waiting.",
@@ -250,6 +256,7 @@ INI_LINES: tuple[tuple[str, str], ...] = (
 MARKERS: tuple[tuple[str, str], ...] = (
     ("access", "access check of a gateway; kept on one xdist worker with the others of its run"),
     ("thermal", "part of a thermal run, which loads the machine; run only where it is asked for (-m thermal)"),
+    ("fleet", "judges what many nodes brought back; run only where it is asked for (suites/fleet, -m fleet)"),
     ("critical", "blocks the pre-production gate when it does not pass"),
     ("advisory", "never fails: what it finds is told as an expected failure"),
 )

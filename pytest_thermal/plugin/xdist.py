@@ -24,7 +24,7 @@ from xdist.scheduler import (
 
 from pytest_thermal.model.said import unpacked
 from pytest_thermal.plugin.access_checks.session import Ending
-from pytest_thermal.plugin.keys import ENDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.keys import ENDINGS, FLEET_ENDINGS, THERMAL_ENDINGS
 from pytest_thermal.plugin.language import language
 from pytest_thermal.plugin.thermal_checks.live_view import WorkerLines
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE
@@ -37,7 +37,9 @@ STOCK: dict[str, Any] = {
     "worksteal": WorkStealingScheduling,
 }
 ONE_BENCH = "thermal"
-KEPT_FIXTURES = frozenset({"access", "api", "async_api", "domain", "thermal_run", "load", "recorder", "sensors"})
+KEPT_FIXTURES = frozenset(
+    {"access", "api", "async_api", "domain", "thermal_run", "load", "recorder", "sensors", "fleet"}
+)
 
 
 class XdistBridge:
@@ -75,6 +77,10 @@ class XdistBridge:
             from pytest_thermal.plugin.thermal_checks.session import ThermalEnding
 
             self._config.stash[THERMAL_ENDINGS].append(ThermalEnding(**unpacked(told["thermal_run"])))
+        if told.get("thermal_fleet"):
+            from pytest_thermal.plugin.fleet_checks.session import FleetEnding
+
+            self._config.stash[FLEET_ENDINGS].append(FleetEnding(**unpacked(told["thermal_fleet"])))
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

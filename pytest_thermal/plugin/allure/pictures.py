@@ -38,6 +38,9 @@ class Noted:
     result_id: str
     findings: Sequence[Finding]
     simulated: bool
+    node: str = ""
+    """Whom it is about, or several with commas, where that is not the node of the whole run: of a fleet's findings."""
+    bench: str = ""
 
 
 def is_pictured(finding: Finding) -> bool:

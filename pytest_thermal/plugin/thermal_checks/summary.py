@@ -104,13 +104,13 @@ def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> No
         terminal.section(title, sep="=", blue=True)
         if verbosity >= 0:
             for line in ending.head:
-                _wrapped(terminal, "", line)
+                wrapped(terminal, "", line)
         for line in ending.lines:
-            _wrapped(terminal, "", line)
+            wrapped(terminal, "", line)
         if verbosity >= 0 and ending.rows:
             terminal.write_line("")
             _table(terminal, ending.rows, all_rows=verbosity > 0)
-        _findings(terminal, ending.findings)
+        write_findings(terminal, ending.findings)
 
 
 def _table(terminal: Any, rows: Sequence[dict[str, Any]], *, all_rows: bool) -> None:
@@ -132,7 +132,8 @@ def _cell(name: str, value: float | None, width: int) -> str:
     return f"{text:>{width}}"
 
 
-def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
+def write_findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
+    """How many of each outcome, then what did not pass, those of one cause together, and every note."""
     from pytest_thermal.findings.alike import of_one_cause, saying_the_same
 
     counts: dict[str, int] = {}
@@ -152,16 +153,17 @@ def _findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
             terminal.write_line(lines[0].strip())
             for line in lines[1:]:
                 terminal.write_line(f"    {line}")
-            _wrapped(terminal, "    ", same[0]["seen"])
+            wrapped(terminal, "    ", same[0]["seen"])
         for word in ("likely", "advice"):
             if alike[0][word]:
-                _wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {alike[0][word]}")
+                wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {alike[0][word]}")
     notes = [(found, text) for found in findings for text in found["warnings"]]
     for found, text in notes:
-        _wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
+        wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
 
 
-def _wrapped(terminal: Any, indent: str, text: str) -> None:
+def wrapped(terminal: Any, indent: str, text: str) -> None:
+    """Write a text within the width, its further lines indented."""
     for part in text.splitlines():
         hang = indent + "  "
         for line in textwrap.wrap(

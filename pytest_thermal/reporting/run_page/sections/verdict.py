@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_thermal.findings.alike import of_one_cause, saying_the_same
@@ -57,21 +57,25 @@ def badge(outcome: str, words: Words) -> Markup:
 
 def findings(subject: Subject) -> Markup:
     """What was found, the worst first; what passed is folded away."""
-    words = subject.words
+    return findings_section(subject.findings, map(str, subject.summary.get("warnings") or ()), subject.words)
+
+
+def findings_section(found: Sequence[Mapping[str, Any]], remarks: Iterable[str], words: Words) -> Markup:
+    """The same of findings as plain data (``finding_as_json``), with remarks on the whole."""
     parts: list[Markup] = []
     for outcome in ("failed", "inconclusive", "blocked"):
-        bad = [one for one in subject.findings if one.get("outcome") == outcome]
+        bad = [one for one in found if one.get("outcome") == outcome]
         parts += [_cause(group, words) for group in of_one_cause(bad)]
     notes = [
         tag("li", tag("b", f"{one['check']}[{one['subject']}]"), f": {text}")
-        for one in subject.findings
+        for one in found
         for text in one.get("warnings") or ()
     ]
-    notes += [tag("li", str(text)) for text in subject.summary.get("warnings") or ()]
+    notes += [tag("li", text) for text in remarks]
     if notes:
         parts.append(tag("section", tag("h3", words("notes")), tag("ul", *notes), class_="notes"))
     for outcome, key in (("passed", "passed_checks"), ("skipped", "skipped_checks")):
-        rest = [one for one in subject.findings if one.get("outcome") == outcome]
+        rest = [one for one in found if one.get("outcome") == outcome]
         if rest:
             parts.append(
                 tag(
