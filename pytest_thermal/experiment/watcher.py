@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ _LOOK_SECONDS = 0.25
 _HOTTEST = 3
 BLIND_TICKS, BLIND_LEAST_SECONDS = 5, 10.0
 """Without a reading for so long, a critical threshold is blind."""
+DISK_PATIENCE_SECONDS, DISK_LEAST_PATIENCE_SECONDS = 60.0, 5.0
+"""In bench seconds, and at least in ours: a disk that takes nothing for longer ends the run, whose rows wait in memory
+meanwhile. Short enough that the load does not go on for nothing."""
 _LEAST_OWN_SHARE = 0.8
 """Of its cores' time: with less for the CPU load its findings will be inconclusive, so it is told at once."""
 
@@ -75,6 +79,9 @@ class Watcher:
         self._listeners: list[Listener] = []
         self._critical = ""
         self._failure = ""
+        self._disk_failure = ""
+        self._disk_bad_since: float | None = None
+        self._looked_seconds = time.monotonic()
         self._seen: dict[str, float] = {}
         self._blind: set[str] = set()
         self._guard = threading.Lock()
@@ -128,11 +135,24 @@ class Watcher:
         with self._guard:
             return self._failure
 
+    @property
+    def disk_failure(self) -> str:
+        """Why the load was taken off for want of a disk; empty while what is recorded can be kept."""
+        with self._guard:
+            return self._disk_failure
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since it last came round: it hangs where the disk that it reads from does."""
+        return time.monotonic() - self._looked_seconds
+
     def _watch(self) -> None:
         try:
             while not self._ended.wait(_LOOK_SECONDS):
+                self._looked_seconds = time.monotonic()
                 for text in self._recorder.notes():
                     self._say(text, "recorder", write=False)
+                self._look_at_the_disk()
                 self._look_at_readings()
                 self._look_for_blindness()
                 self._look_at_loads()
@@ -140,6 +160,19 @@ class Watcher:
         except Exception as error:  # noqa: BLE001 - whatever it is, a load that nobody watches must not go on
             with self._guard:
                 self._failure = say("{name}: {error}", name=type(error).__name__, error=error)
+            self._loads.stop()
+
+    def _look_at_the_disk(self) -> None:
+        """What cannot be kept is not worth the load."""
+        trouble, now_seconds = self._recorder.disk_trouble, time.monotonic()
+        if not trouble:
+            self._disk_bad_since = None
+            return
+        self._disk_bad_since = since = now_seconds if self._disk_bad_since is None else self._disk_bad_since
+        patience_seconds = max(DISK_PATIENCE_SECONDS / self._plan.time_scale, DISK_LEAST_PATIENCE_SECONDS)
+        if now_seconds - since > patience_seconds and not self.disk_failure:
+            with self._guard:
+                self._disk_failure = f"nothing could be written for {now_seconds - since:.0f} s: {trouble}"
             self._loads.stop()
 
     def _look_at_readings(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_thermal.findings.run_events import CRITICAL, LEAK, LOAD, LOST, PUMP
+from pytest_thermal.findings.run_events import CRITICAL, LEAK, LOAD, LOST, PUMP, apart
 from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loads, planned_seconds, time_scale_of
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
@@ -146,7 +146,7 @@ def _judge(recording: Recording, name: str) -> Verdict:
         if bad
         else ""
     )
-    return passed(said, warnings=(note,) if note else (), evidence=evidence)
+    return passed(said, warnings=(*((note,) if note else ()), *apart(recording, name)), evidence=evidence)
 
 
 def _requests(recording: Recording, name: str) -> dict[str, Any]:

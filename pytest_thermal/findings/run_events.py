@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping
 
 from pytest_thermal.analysis import OwnTime
 from pytest_thermal.findings.run_facts import time_scale_of
@@ -21,6 +22,11 @@ USED, STARVED = "used", "starved"
 
 CLIENT_LIMITED = "client-limited"
 """The load generator itself was the limit: its times, and what it could ask for, are not the gateway's."""
+
+TOGETHER, ENTERED, STARTS = "together", "entered", "starts"
+"""How a phase was entered beside other nodes, and by how much their starts differ."""
+MOST_DIFFER_SECONDS = 10.0
+"""Of the nodes' starts of one phase, that is not worth a word. Own criterion: small beside any phase."""
 
 
 def critical_stops(recording: Recording) -> tuple[str, ...]:
@@ -79,6 +85,23 @@ def busy_beside(recording: Recording) -> str:
     """Who had the processors instead of the loads, in words; empty where nobody was seen."""
     told = (event.detail for event in recording.events if event.kind == LOAD)
     return next((str(one["beside"]) for one in told if one.get("what") == STARVED and one.get("beside")), "")
+
+
+def apart(recording: Recording, phase: str) -> tuple[str, ...]:
+    """Who was missing when a phase was entered together with other nodes, and starts that differ by much, in words."""
+    found = []
+    for event in recording.events:
+        detail = event.detail
+        if event.kind != TOGETHER or detail.get("phase") != phase:
+            continue
+        if detail.get("what") == ENTERED and detail.get("text"):
+            found.append(str(detail["text"]))
+        differ = detail.get("differ_seconds")
+        starts = detail.get("starts_seconds")
+        if isinstance(differ, int | float) and isinstance(starts, Mapping) and differ > MOST_DIFFER_SECONDS:
+            last = max(starts, key=lambda node: starts[node])
+            found.append(f"{phase} began {differ:.0f} s later on {last} than on the first node")
+    return tuple(found)
 
 
 def _text(event: Event) -> str:

@@ -124,6 +124,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         from pytest_thermal.plugin.evidence.gate_run import GateRun
 
         config.stash[GATE] = GateRun(config)
+    if config.getoption("dist", "no") == "each":
+        from pytest_thermal.plugin.xdist import restart_no_node
+
+        restart_no_node(config)
     if options.value(config, "find-concurrency"):
         from pytest_thermal.plugin.thermal_checks.concurrency_search import search
 

@@ -34,6 +34,21 @@ def _duration(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: seconds as a number, or 90s, 60m, 1h") from None
 
 
+def _nodes(text: str) -> tuple[int, tuple[str, ...]]:
+    """Number of nodes, and their names where those are given: `4`, `n1,n2`, `n[1-4]`."""
+    if text.strip().isdigit():
+        return _count(text.strip()), ()
+    from pytest_thermal.experiment import expand_nodes
+
+    try:
+        names = expand_nodes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names no node: a number, or names such as n1,n2 or n[1-4]")
+    return len(names), names
+
+
 def _rate(text: str) -> float:
     """Requests per second, above 0."""
     try:
@@ -193,6 +208,25 @@ OPTIONS: tuple[Option, ...] = (
         metavar="FILE",
         help="Which nodes a fleet has, and where they and their cards sit (default fleet.toml in the archive, in this"
         " folder, or in ./config).",
+    ),
+    Option(
+        name="nodes",
+        metavar="N|NAMES",
+        read=_nodes,
+        help="Enter each phase together with the other nodes of this run: their number, or the names of all, such as"
+        " n1,n2 or n[1-4] (default: those of the Slurm step; 1: alone).",
+    ),
+    Option(
+        name="together",
+        metavar="DIR",
+        help="Where these nodes meet: a folder that all of them see, new for each run (default within Slurm: beside"
+        " the runs).",
+    ),
+    Option(
+        name="together-wait",
+        metavar="TIME",
+        read=_duration,
+        help="How long a node waits for the others before a phase, until it goes on without them (default 2m).",
     ),
     Option(
         name="replay",

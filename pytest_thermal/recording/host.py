@@ -8,7 +8,7 @@ import importlib.metadata
 import os
 import platform
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,27 @@ DRIVERS = ("nvidia", "amdgpu", "i915", "xe", "drv_davinci_intf", "cambricon_drv"
 _PACKAGES = ("pytest-thermal", "pytest", "numpy", "scipy", "psutil", "nvidia-ml-py")
 
 
-def host_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Name, processor, memory and system of the machine whose file system is at ``root``; None for what is not told."""
+NODE_VARIABLES = ("THERMAL_NODE", "SLURMD_NODENAME")
+"""What a site calls this node, where that is not its host's name: a pod, one of several virtual nodes of a machine."""
+
+
+def node_name(environ: Mapping[str, str]) -> str:
+    """What this node is called: by the environment, else by its host's name."""
+    told = (environ.get(variable, "").strip() for variable in NODE_VARIABLES)
+    return next((name for name in told if name), "") or socket.gethostname() or "localhost"
+
+
+def host_facts(root: Path = Path("/"), *, node: str | None = None) -> dict[str, Any]:
+    """Name, processor, memory and system of the machine whose file system is at ``root``; None for what is not told.
+
+    ``name`` is what the node is called (``node``, else its host's name), ``hostname`` what the system calls itself.
+    """
     release = _assignments(root / "etc/os-release")
     memory = _colons(root / "proc/meminfo").get("MemTotal", "").partition(" ")[0]
     cpu = _colons(root / "proc/cpuinfo")
     return {
-        "name": socket.gethostname(),
+        "name": node or socket.gethostname(),
+        "hostname": socket.gethostname(),
         "system": release.get("PRETTY_NAME"),
         "kernel": platform.release(),
         "machine": platform.machine(),

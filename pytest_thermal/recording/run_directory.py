@@ -84,21 +84,23 @@ def create_run(
     facts: Mapping[str, Any],
     settings: Mapping[str, bytes] | None = None,
     clock: RunClock | None = None,
-    name: str | None = None,
+    node: str | None = None,
+    clock_offsets: Mapping[str, Any] | None = None,
 ) -> Path:
     """Make ``<archive>/<UTC start>_<host>`` with ``run.json`` and the bench files as used.
 
     ``facts`` go into ``run.json`` beside the host's and the versions: ``bench`` and whatever else makes runs
-    comparable; ``name`` stands for the host's in the folder's name.
+    comparable; ``node`` is what the machine is called instead of its host's name, also in the folder's name.
+    ``clock_offsets`` are this machine's clock against others, by theirs.
     Neither they nor ``settings`` may hold a key (``Redactor.data``, ``copied_settings``).
 
     Raises:
         RunDirectoryError: It cannot be made or written there.
     """
     clock = clock or RunClock.start()
-    host = host_facts()
+    host = host_facts(node=node)
     try:
-        run = _made(archive, run_name(clock.unix_seconds, name or host["name"]))
+        run = _made(archive, run_name(clock.unix_seconds, host["name"]))
         (run / SAMPLES).mkdir()
         content = {
             "format": FORMAT,
@@ -111,6 +113,7 @@ def create_run(
                 "monotonic_seconds": clock.monotonic_seconds,
                 "boot_id": host["boot_id"],
                 "steps": [],
+                **({"offsets": dict(clock_offsets)} if clock_offsets else {}),
             },
             "host": host,
             "versions": versions(),

@@ -108,7 +108,7 @@ def told(check: str, subject: str, outcome: str = "passed", seen: str = "", **mo
     }  # fmt: skip
 
 
-def write_node(  # noqa: PLR0913 - what a test may want to be otherwise
+def write_node(
     archive: Path,
     host: str,
     *,

@@ -18,6 +18,7 @@ import pytest
 
 from pytest_thermal import __version__
 from pytest_thermal.plugin import options
+from pytest_thermal.plugin.evidence.node import own_node
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class GateRun:
             modified=modified,
             pytest=pytest.__version__,
             python=platform.python_version(),
-            host=platform.node(),
+            host=own_node(self._config),
             command=list(map(str, self._config.invocation_params.args)),
             benches=[] if observer is None else observer.benches,
             runs=[] if observer is None else observer.runs,

@@ -12,12 +12,13 @@ import pytest
 
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
+from pytest_thermal.plugin.evidence.node import node_environ, own_node
 from pytest_thermal.plugin.sources import bench_sources
 from pytest_thermal.plugin.thermal_checks.metrics import check_metrics, serve_metrics
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
 
 if TYPE_CHECKING:
-    from pytest_thermal.experiment import Experiment, LoadPlan, Notice, Plan, Progress
+    from pytest_thermal.experiment import Experiment, LoadPlan, Notice, Plan, Progress, Together
     from pytest_thermal.load import Work
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.thermal_checks.live_view import LiveView
@@ -34,7 +35,8 @@ class LiveSession(ThermalSession):
     def __init__(self, config: pytest.Config) -> None:
         self._active = active_bench(config)
         super().__init__(config, demo=self._active.bench.demo)
-        self.plan = _plan(config, self._active)
+        self._together = _together(config)
+        self.plan = _plan(config, self._active, self._together)
         # A slip in one of these ends the run now, and not after an hour.
         _accelerator_command(config)
         _check_against(config)
@@ -112,10 +114,12 @@ class LiveSession(ThermalSession):
                 loads=_load_plan(self.config, self._active),
                 archive=archive(self.config),
                 environ=self._active.environ,
-                locks=lock_folder(os.environ),
+                locks=lock_folder(node_environ(self.config)),
                 tell=self._told,
                 preflight=self._preflight if self.inference else None,
                 facts=_metadata(self.config),
+                node=own_node(self.config),
+                together=self._together,
             )
             self.config.add_cleanup(end_on_signals())
             self._metrics = serve_metrics(
@@ -229,7 +233,54 @@ class LiveSession(ThermalSession):
                     )
 
 
-def _plan(config: pytest.Config, active: ActiveBench) -> Plan:
+def _together(config: pytest.Config) -> Together | None:
+    """The other nodes of this run: by `--nodes`, else those of the Slurm step that this process is a task of."""
+    from pytest_thermal.experiment import Together, slurm_step
+    from pytest_thermal.experiment.together import WAIT_SECONDS
+
+    node = own_node(config)
+    folder = options.value(config, "together")
+    given = options.value(config, "nodes")
+    try:
+        step = slurm_step(os.environ)
+    except ValueError as error:
+        raise pytest.UsageError(f"$SLURM_STEP_NODELIST: {error}\ntry: --nodes with their number") from None
+    if given is None and step is not None:
+        # By names only where this node goes by Slurm's.
+        given = (len(step.nodes), step.nodes if node in step.nodes else ())
+    if given is None and folder is not None:
+        raise pytest.UsageError(
+            f"--together {folder}: how many nodes meet there is not known\n"
+            "likely: this is no task of a Slurm step, which would tell\ntry: --nodes with their number, or their names"
+        )
+    if given is None or given[0] == 1:
+        return None
+    count, names = given
+    if names and node not in names:
+        raise pytest.UsageError(
+            f"--nodes {','.join(names[:8])}: this node is called {node}, which is none of these\n"
+            "likely: its host's name is another\ntry: $THERMAL_NODE with the name that it goes by here"
+        )
+    if folder is not None:
+        meeting_place = config.invocation_params.dir / Path(folder).expanduser()
+    elif step is not None:
+        meeting_place = archive(config) / ".together" / step.name
+    else:
+        raise pytest.UsageError(
+            f"--nodes {count}: where these nodes meet is not known\n"
+            "try: --together with a folder that all of them see, a new one for each run"
+        )
+    wait_seconds = options.value(config, "together-wait")
+    return Together(
+        meeting_place,
+        node=node,
+        count=count,
+        names=names,
+        wait_seconds=WAIT_SECONDS if wait_seconds is None else wait_seconds,
+    )
+
+
+def _plan(config: pytest.Config, active: ActiveBench, together: Together | None) -> Plan:
     from pytest_thermal.experiment import PlanError, plan_for
 
     given = {
@@ -238,7 +289,12 @@ def _plan(config: pytest.Config, active: ActiveBench) -> Plan:
         if (seconds := options.value(config, option)) is not None
     }
     try:
-        return plan_for(active.bench, given, with_limit=bool(options.value(config, "limit-phase")) or "limit" in given)
+        return plan_for(
+            active.bench,
+            given,
+            with_limit=bool(options.value(config, "limit-phase")) or "limit" in given,
+            wait_seconds=0.0 if together is None else together.wait_seconds,
+        )
     except PlanError as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ def lines_of(session: ThermalSession) -> list[str]:
     tools = dict.fromkeys(str(work.get("tool", "")) for work in recording.facts.get("works", []))
     if tools:
         lines.append(f"load: {', '.join(tools)}")
+    nodes = _nodes_line(recording)
+    if nodes:
+        lines.append(nodes)
     if recording.requests is not None and len(recording.requests):
         error = recording.requests.error
         failed = int(error.where(bool).sum())
@@ -75,6 +78,20 @@ def lines_of(session: ThermalSession) -> list[str]:
     if sampling:
         lines.append(sampling)
     return lines + [f"note: {text}" for text in session.judgement().warnings()]
+
+
+def _nodes_line(recording: Recording) -> str:
+    """With which other nodes the phases were entered; empty for a run of one node."""
+    told = recording.facts.get("together")
+    if not isinstance(told, Mapping):
+        return ""
+    met = [one for one in told.get("phases", {}).values() if isinstance(one, Mapping)]
+    nodes = sorted({str(node) for one in met for node in one.get("nodes", ())})
+    missing = sorted({str(node) for one in met for node in one.get("missing", ())})
+    differ = [seconds for one in met if isinstance(seconds := one.get("starts_differ_seconds"), int | float)]
+    apart = f"; starts differ by up to {max(differ):.1f} s" if differ else ""
+    without = f"; missing: {', '.join(missing)}" if missing else ""
+    return f"nodes: {', '.join(nodes) or told.get('node')} of {told.get('count')}{without}{apart}"
 
 
 def sampling_line(recording: Recording) -> str:
