@@ -325,7 +325,7 @@ def test_one_that_misbehaves_is_named(kind: str, words: str, monkeypatch: pytest
         await the_crew.come()
         the_crew.start()
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not any("2 of 2" in text for text in lost) and time.monotonic() < deadline:
+        while not any("2 of 2" in text for text in lost) and time.monotonic() < deadline:  # noqa: ASYNC110 - a list
             await asyncio.sleep(0.005)
         late.append(the_crew.lag_p99_seconds)
         await the_crew.end()
