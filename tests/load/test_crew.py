@@ -362,7 +362,9 @@ def test_one_that_does_not_end_is_killed_and_told(monkeypatch: pytest.MonkeyPatc
         return kept
 
     troubles = asyncio.run(work()).troubles
-    assert any("2 of 2" in text and "did not end in time" in text for text in troubles)
+    assert len(troubles) == 1
+    assert troubles[0].startswith("load process 2 of 2 (process id ")
+    assert troubles[0].endswith(") did not end in time")
 
 
 # --- the pipe ------------------------------------------------------------------------------------------------------
