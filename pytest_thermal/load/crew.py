@@ -211,6 +211,7 @@ class _Member:
         self._orders = orders
         self._heard = heard
         self._gone = gone
+        self._killed = False
         self._told = 0
         self._all_told: int | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -245,6 +246,7 @@ class _Member:
 
     def kill(self) -> None:
         """At once."""
+        self._killed = True
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -273,7 +275,9 @@ class _Member:
         self._heard(self, news)
 
     def _how(self, code: int) -> str:
-        """What is wrong with how it ended; empty where nothing is."""
+        """What is wrong with how it ended; empty where nothing is, or where it was this process that ended it."""
+        if self._killed:
+            return ""
         if code < 0:
             return f"was ended by {_signal_name(-code)}"
         if code:

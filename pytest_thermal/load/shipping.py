@@ -92,7 +92,8 @@ class Shipping:
         for answer, phase, due_seconds in some:
             finished.append(Finished.of(answer, phase=phase, due_seconds=due_seconds))
             if answer.ok:
-                gaps.add(answer.gaps_seconds)
+                if answer.gaps_seconds:
+                    gaps.add(answer.gaps_seconds)
                 self._ok += 1
                 self._latency_sum += answer.latency_seconds
         self._told += len(finished)

@@ -49,7 +49,8 @@ class Tally:
             self.ok += 1
             self._latency_sum += latency_seconds
             self._window.append((time.monotonic(), latency_seconds, ttft_seconds))
-            self._gaps.add(answer.gaps_seconds)
+            if answer.gaps_seconds:
+                self._gaps.add(answer.gaps_seconds)
             return
         if answer.trouble == CANCELLED:
             self.cancelled += 1

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,9 +241,9 @@ def _seconds(value: float | None) -> str:
 
 def _request_line(row: RequestRow) -> str:
     # By hand: `csv` takes as long for a row as the request took to send.
-    status, prompt, completion = (
-        "" if value is None else value for value in (row.status, row.prompt_tokens, row.completion_tokens)
-    )
+    status = "" if row.status is None else row.status
+    prompt = "" if row.prompt_tokens is None else row.prompt_tokens
+    completion = "" if row.completion_tokens is None else row.completion_tokens
     error = _cell(" ".join(row.error.split())) if row.error else ""
     return (
         f"{row.start_seconds:.6f},{_seconds(row.ttft_seconds)},{_seconds(row.latency_seconds)},{status},{error},"
@@ -250,8 +251,11 @@ def _request_line(row: RequestRow) -> str:
     )
 
 
+_TO_QUOTE = re.compile(r'[,"\r\n]')
+
+
 def _cell(text: str) -> str:
     """A cell of a CSV, quoted where it has to be."""
-    if any(character in text for character in ',"\r\n'):
+    if _TO_QUOTE.search(text):
         return '"' + text.replace('"', '""') + '"'
     return text
