@@ -1,4 +1,4 @@
-"""Archives of fleets by construction: sealed runs whose summaries hold the figures that a test wants, and no samples."""
+"""Archives of fleets by construction: sealed runs whose summaries hold the figures that a test wants, no samples."""
 
 from __future__ import annotations
 

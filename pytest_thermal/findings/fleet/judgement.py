@@ -118,6 +118,12 @@ class FleetJudgement:
                 yield self.finding(check, subject)
 
     def _verdict(self, check: str, subject: str) -> Verdict:
+        if check == NODE and subject not in self.roster.nodes:
+            raise OpenError(
+                f"no node {subject}: no run of it lies below {self.roster.folder}, and nothing names it",
+                likely="the nodes' runs were not brought back yet, or lie elsewhere",
+                advice="--runs DIR with the folder that holds them; fleet.toml names those that must be there",
+            )
         if check == NODE:
             return node_verdict(self, subject)
         if check == CONSISTENCY:
