@@ -330,10 +330,14 @@ class Experiment:
         )
         if free is not None and free < needed:
             raise ExperimentBrokenError(
-                f"the disk of {self._archive} has {free / 1e6:,.0f} MB left, and this run may need "
-                f"{needed / 1e6:,.0f} MB",
-                likely="the disk is full",
-                remedy="remove what is not needed there, or --runs DIR on another disk",
+                say(
+                    "the disk of {archive} has {free:,.0f} MB left, and this run may need {needed:,.0f} MB",
+                    archive=self._archive,
+                    free=free / 1e6,
+                    needed=needed / 1e6,
+                ),
+                likely=say("the disk is full"),
+                remedy=say("remove what is not needed there, or --runs DIR on another disk"),
             )
 
     # ------------------------------------------------------------------------------------------------ the other nodes
@@ -610,9 +614,12 @@ class Experiment:
             )
         if watcher is not None and (watcher.disk_failure or self._is_stuck(watcher)):
             raise ExperimentBrokenError(
-                watcher.disk_failure or f"the disk did not answer for {watcher.silent_seconds:.0f} s",
-                likely=f"the disk of {self._archive} is full, or hangs",
-                remedy="make room, and run it again; what was recorded until then is kept, and the load was taken off",
+                watcher.disk_failure
+                or say("the disk did not answer for {seconds:.0f} s", seconds=watcher.silent_seconds),
+                likely=say("the disk of {archive} is full, or hangs", archive=self._archive),
+                remedy=say(
+                    "make room, and run it again; what was recorded until then is kept, and the load was taken off"
+                ),
                 phase=self._phase[0] if self._phase else "",
             )
         recorder = self._recording()

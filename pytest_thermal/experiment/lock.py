@@ -54,9 +54,9 @@ def _named(text: str, environ: Mapping[str, str]) -> Path:
         raise ExperimentBrokenError(f"${VARIABLE}: {error.seen}", likely=error.likely, remedy=error.remedy) from None
     except OSError as error:
         raise ExperimentBrokenError(
-            f"{text}: the folder for the lock cannot be made: {error.strerror}",
-            likely=f"the folder that ${VARIABLE} names it in is not there, or not writable",
-            remedy="make it, for all users of this machine",
+            say("{path}: cannot be made: {strerror}", path=text, strerror=error.strerror),
+            likely=say("the folder that ${variable} names it in is not there, or not writable", variable=VARIABLE),
+            remedy=say("make it, for all users of this machine"),
         ) from error
     return folder
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_thermal.experiment.errors import ExperimentBrokenError
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording.layout import safe_name, unwritable
 
 WAIT_SECONDS = 120.0
@@ -61,13 +62,15 @@ class Meeting:
         """In words, as a warning; empty where all of them are here."""
         parts = []
         if self.missing:
-            parts.append(f"without {', '.join(self.missing)}, waited for {self.waited_seconds:.0f} s")
-        parts += [f"without {node}, which has left: {why or 'it did not say why'}" for node, why in self.left.items()]
+            names = joined(", ", self.missing)
+            parts.append(say("without {names}, waited for {seconds:.0f} s", names=names, seconds=self.waited_seconds))
+        for node, why in self.left.items():
+            parts.append(say("without {node}, which has left: {why}", node=node, why=why or say("it did not say why")))
         if self.went_on:
-            parts.append("after others, which had waited long enough")
+            parts.append(say("after others, which had waited long enough"))
         if self.trouble:
-            parts.append(f"the shared folder could not be used: {self.trouble}")
-        return f"{self.phase} is entered {'; '.join(parts)}" if parts else ""
+            parts.append(say("the shared folder could not be used: {trouble}", trouble=self.trouble))
+        return say("{phase} is entered {how}", phase=self.phase, how=joined("; ", parts)) if parts else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +119,11 @@ class Together:
         self.clock = min(asked, key=lambda told: told.within_seconds)
         if any(mark.node == self.node for mark in seen):
             raise ExperimentBrokenError(
-                f"{self.folder}: {self.node} was here before",
-                likely="the folder is of an earlier run, or another node goes by the same name",
-                remedy="a new folder for each run (--together DIR), and $THERMAL_NODE where two machines share a name",
+                say("{folder}: {node} was here before", folder=self.folder, node=self.node),
+                likely=say("the folder is of an earlier run, or another node goes by the same name"),
+                remedy=say(
+                    "a new folder for each run (--together DIR), and $THERMAL_NODE where two machines share a name"
+                ),
             )
         self._board.start()
 
@@ -150,7 +155,14 @@ class Together:
                 break
             if not told and waited_seconds > _QUIET_SECONDS:
                 told = True
-                tell(f"waiting for {_spoken(awaited, unknown)} to enter {phase}, at most {self.wait_seconds:g} s")
+                tell(
+                    say(
+                        "waiting for {who} to enter {phase}, at most {seconds:g} s",
+                        who=_spoken(awaited, unknown),
+                        phase=phase,
+                        seconds=self.wait_seconds,
+                    )
+                )
             pause(min(LOOK_SECONDS, max(self.wait_seconds - waited_seconds, 0.01)))
         self._given_up |= dict.fromkeys(awaited)
         for name in seen[_HERE]:
@@ -366,8 +378,8 @@ def _reason(path: Path) -> str:
 
 
 def _number(count: int) -> str:
-    return f"{count} node{'s' if count > 1 else ''} never heard of"
+    return say("1 node never heard of") if count == 1 else say("{count} nodes never heard of", count=count)
 
 
 def _spoken(names: Sequence[str], unknown: int) -> str:
-    return ", ".join([*names, *([_number(unknown)] if unknown > 0 else [])]) or "the shared folder"
+    return joined(", ", [*names, *([_number(unknown)] if unknown > 0 else [])]) or say("the shared folder")

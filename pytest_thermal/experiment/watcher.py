@@ -172,7 +172,11 @@ class Watcher:
         patience_seconds = max(DISK_PATIENCE_SECONDS / self._plan.time_scale, DISK_LEAST_PATIENCE_SECONDS)
         if now_seconds - since > patience_seconds and not self.disk_failure:
             with self._guard:
-                self._disk_failure = f"nothing could be written for {now_seconds - since:.0f} s: {trouble}"
+                self._disk_failure = say(
+                    "nothing could be written for {seconds:.0f} s: {trouble}",
+                    seconds=now_seconds - since,
+                    trouble=trouble,
+                )
             self._loads.stop()
 
     def _look_at_readings(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pytest_thermal.analysis import OwnTime
 from pytest_thermal.findings.run_facts import time_scale_of
-from pytest_thermal.model.said import joined
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Event, Recording
 
 CRITICAL = "critical"
@@ -94,13 +94,23 @@ def apart(recording: Recording, phase: str) -> tuple[str, ...]:
         detail = event.detail
         if event.kind != TOGETHER or detail.get("phase") != phase:
             continue
-        if detail.get("what") == ENTERED and detail.get("text"):
+        missing = detail.get("missing")
+        if detail.get("what") == ENTERED and isinstance(missing, list) and missing:
+            found.append(say("{phase} was entered without {names}", phase=phase, names=joined(", ", map(str, missing))))
+        elif detail.get("what") == ENTERED and detail.get("text"):
             found.append(str(detail["text"]))
         differ = detail.get("differ_seconds")
         starts = detail.get("starts_seconds")
         if isinstance(differ, int | float) and isinstance(starts, Mapping) and differ > MOST_DIFFER_SECONDS:
             last = max(starts, key=lambda node: starts[node])
-            found.append(f"{phase} began {differ:.0f} s later on {last} than on the first node")
+            found.append(
+                say(
+                    "{phase} began {seconds:.0f} s later on {node} than on the first node",
+                    phase=phase,
+                    seconds=float(differ),
+                    node=str(last),
+                )
+            )
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ from xdist.scheduler import (
 )
 
 from pytest_thermal.model.said import unpacked
-from pytest_thermal.plugin import remote_results
+from pytest_thermal.plugin import options, remote_results
 from pytest_thermal.plugin.access_checks.session import Ending
-from pytest_thermal.plugin.keys import ENDINGS, FLEET_ENDINGS, THERMAL, THERMAL_ENDINGS
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FLEET_ENDINGS, THERMAL, THERMAL_ENDINGS
 from pytest_thermal.plugin.language import language
 from pytest_thermal.plugin.thermal_checks.live_view import WorkerLines
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, archive
@@ -80,11 +81,11 @@ class XdistBridge:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Any) -> None:
         """Say what to write instead where a path of the command line would end the run without a word that helps."""
-        if all(spec.popen for spec in specs) or config.getoption("rsyncdir", None):
+        if all(spec.popen for spec in specs) or config.getoption("rsyncdir", None) or config.getini("rsyncdirs"):
             return
         for argument in map(str, config.invocation_params.args):
             path = argument.split("::")[0]
-            if path and not path.startswith("-") and Path(path).exists():
+            if path and not path.startswith("-") and os.path.exists(path):  # noqa: PTH110 - a Path would raise
                 raise pytest.UsageError(
                     f"{path}: paths of this machine mean nothing on other nodes\n"
                     "likely: an option and its path stand as two words, or the suites are named by their folder\n"
@@ -146,7 +147,7 @@ class XdistBridge:
             if self._bad_nodes and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             return
-        if worker.get("thermal_remote"):
+        if worker.get("thermal_remote") and ACTIVE_BENCH in self._config.stash:
             thermal = self._config.stash.get(THERMAL, None)
             allure = self._config.getoption("allure_report_dir", None)
             self._config.workeroutput["thermal_results"] = remote_results.on_offer(  # type: ignore[attr-defined]
@@ -169,6 +170,8 @@ class XdistBridge:
         allure = self._config.getoption("allure_report_dir", None)
         where = self._runs.get(name)
         offer = told.get("thermal_results")
+        if offer is None and (not error or not self._is_about_a_bench()):
+            return  # a project of somebody else's, or a node that measured nothing and says so by its tests
         if offer is None:
             lies = f"its run stays on it: {where}" if where else "what it recorded, if anything, stays on it"
             said = f"{name}: LOST ({error or 'it told nothing'}); {lies}"
@@ -178,7 +181,7 @@ class XdistBridge:
                 got = remote_results.fetch(
                     node.gateway, offer, archive=archive(self._config), allure=Path(allure) if allure else None
                 )
-            except (OSError, ValueError, tarfile.TarError) as trouble:
+            except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error) as trouble:
                 said = f"{name}: its results could not be fetched ({trouble}); its run stays on it: {where}"
             else:
                 run = "no run" if got.run is None else f"run {got.run}"
@@ -190,6 +193,11 @@ class XdistBridge:
         if allure:
             with contextlib.suppress(OSError):
                 remote_results.lost_result(Path(allure), name, said)
+
+    def _is_about_a_bench(self) -> bool:
+        given = any(self._config.getoption(option.dest, None) for option in options.OPTIONS)
+        named = any("pytest_thermal" in str(argument) for argument in self._config.invocation_params.args)
+        return given or named or bool(self._runs)
 
     def _meeting_place(self) -> Path:
         """A folder where workers leave the ids of their bench tests; xdist offers no way to send them."""

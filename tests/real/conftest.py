@@ -31,6 +31,8 @@ from tests.real.parts.mocks import Aimock, Llmock, aimock_server, llmock_server 
 from tests.real.parts.netns import NetworkNamespace, network_namespace  # noqa: E402
 from tests.real.parts.nginx import Nginx, nginx_front  # noqa: E402
 from tests.real.parts.prometheus import Prometheus, prometheus_chain  # noqa: E402
+from tests.real.parts.slurm import Slurm, slurm  # noqa: E402
+from tests.real.parts.sshd import Sshd, ssh_server  # noqa: E402
 
 Part = TypeVar("Part")
 
@@ -46,6 +48,19 @@ def or_skip(part: contextlib.AbstractContextManager[Part]) -> Iterator[Part]:
                 raise
             pytest.skip(str(reason))
         yield running
+
+
+def or_skip_made(
+    make: Callable[[], contextlib.AbstractContextManager[Part]],
+) -> contextlib.AbstractContextManager[Part]:
+    """The same for a part that may be refused before there is a context."""
+
+    @contextlib.contextmanager
+    def made() -> Iterator[Part]:
+        with make() as part:
+            yield part
+
+    return or_skip(made())
 
 
 @pytest.fixture(scope="session")
@@ -79,9 +94,23 @@ def prometheus(parts_folder: Path) -> Iterator[Prometheus]:
 
 
 @pytest.fixture(scope="module")
+def cluster(parts_folder: Path) -> Iterator[Slurm]:
+    """A Slurm with two virtual nodes."""
+    with or_skip_made(lambda: slurm(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def mocked_sys(parts_folder: Path) -> Iterator[MockedRun]:
     """A recording of a mocked /sys that goes on."""
     with or_skip(recorded_sys(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def sshd(parts_folder: Path) -> Iterator[Sshd]:
+    """An ssh server that leads to this machine."""
+    with or_skip_made(lambda: ssh_server(parts_folder)) as running:
         yield running
 
 

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_thermal.model.said import joined, say
+
 if TYPE_CHECKING:
     from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession
     from pytest_thermal.recording import Recording
@@ -89,9 +91,18 @@ def _nodes_line(recording: Recording) -> str:
     nodes = sorted({str(node) for one in met for node in one.get("nodes", ())})
     missing = sorted({str(node) for one in met for node in one.get("missing", ())})
     differ = [seconds for one in met if isinstance(seconds := one.get("starts_differ_seconds"), int | float)]
-    apart = f"; starts differ by up to {max(differ):.1f} s" if differ else ""
-    without = f"; missing: {', '.join(missing)}" if missing else ""
-    return f"nodes: {', '.join(nodes) or told.get('node')} of {told.get('count')}{without}{apart}"
+    parts = [
+        say(
+            "nodes: {names} of {count}",
+            names=joined(", ", nodes or [str(told.get("node"))]),
+            count=str(told.get("count")),
+        )
+    ]
+    if missing:
+        parts.append(say("missing: {names}", names=joined(", ", missing)))
+    if differ:
+        parts.append(say("starts differ by up to {seconds:.1f} s", seconds=max(differ)))
+    return joined("; ", parts)
 
 
 def sampling_line(recording: Recording) -> str:
