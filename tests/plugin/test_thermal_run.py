@@ -223,6 +223,14 @@ def test_the_summary_has_the_figures_and_the_way_back(ran: Ran) -> None:
     baseline, _steady, rise = (float(word) for word in line.split()[1:4])
     assert 25 < baseline < 40
     assert 20 < rise < 45
+    steady = next(line for line in ran.output.splitlines() if re.match(r"  steady +12 s ", line))
+    assert steady.endswith("  ok")
+    lasted, unit, cpu, gpu, watts, requests, failed_requests = steady.split()[1:8]
+    assert (lasted, unit, failed_requests) == ("12", "s", "0")
+    assert 40 < float(cpu) < 90
+    assert 40 < float(gpu) < 90
+    assert float(watts.replace(",", "")) > 500
+    assert int(requests.replace(",", "")) > 0
     section = ran.output.split("= thermal")[-1].split("= short test summary")[0].splitlines()[1:]
     assert [line for line in section if len(line) > 80 and str(ran.runs) not in line] == []
 

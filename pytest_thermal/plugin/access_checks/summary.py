@@ -30,6 +30,7 @@ def write_summary(terminal: Any, endings: Sequence[Ending]) -> None:
     """
     verbosity = terminal.config.get_verbosity()
     for ending in endings:
+        terminal.ensure_newline()
         title = "access" + (f" ({ending.node})" if ending.node and len(endings) > 1 else "")
         terminal.section(title, sep="=", blue=True)
         if verbosity >= 0:

@@ -35,6 +35,8 @@ class ThermalEnding:
     node: str
     head: Sequence[str]
     findings: Sequence[dict[str, Any]] = field(default_factory=list)
+    phases: Sequence[dict[str, Any]] = field(default_factory=list)
+    """Key figures of each phase."""
     rows: Sequence[dict[str, Any]] = field(default_factory=list)
     """Key figures of each sensor."""
     lines: Sequence[str] = field(default_factory=list)
@@ -230,7 +232,7 @@ def _make(config: pytest.Config) -> ThermalSession:
 
 def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> ThermalEnding:
     """What there is to tell of a run, whatever kind of session it is of."""
-    from pytest_thermal.plugin.thermal_checks.summary import findings_of, lines_of, rows_of
+    from pytest_thermal.plugin.thermal_checks.summary import findings_of, lines_of, phases_of, rows_of
 
     broken = session.broken()
     if session.path is None:  # it broke before there was anything to record
@@ -239,6 +241,7 @@ def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> Therma
         node=node,
         head=head,
         findings=findings_of(session),
+        phases=phases_of(session),
         rows=rows_of(session),
         lines=lines_of(session),
         evidence="SIMULATED (demo bench)" if session.simulated else "measured",

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _COLUMNS = (("baseline", 9), ("steady", 8), ("rise", 8), ("peak", 8), ("resistance", 8))
 _TITLES = {"resistance": "°C/W"}
+_PHASE_COLUMNS = (
+    ("seconds", "lasted", 9),
+    ("cpu_celsius", "CPU °C", 9),
+    ("accelerator_celsius", "GPU °C", 9),
+    ("watts", "power W", 10),
+    ("requests", "requests", 10),
+    ("failed", "failed", 8),
+)
+"""Of the hottest device at the end of each phase; a column of which nothing was measured is left out."""
+_OUTCOMES = {"passed": "ok", "failed": "FAILED", "inconclusive": "INCONCLUSIVE", "skipped": "n/a"}
 _MOST_ROWS = 24
 _MARKS: dict[str, dict[str, bool]] = {
     "failed": {"red": True, "bold": True},
@@ -54,6 +64,15 @@ def rows_of(session: ThermalSession) -> list[dict[str, Any]]:
         row["settled"] = _settled(session, sensor)
         rows.append(row)
     return rows
+
+
+def phases_of(session: ThermalSession) -> list[dict[str, Any]]:
+    """Each phase in a line, as plain data."""
+    from dataclasses import asdict
+
+    from pytest_thermal.reporting.phase_figures import phase_figures
+
+    return [asdict(one) for one in phase_figures(session.judgement(), session.phases)]
 
 
 def lines_of(session: ThermalSession) -> list[str]:
@@ -128,6 +147,7 @@ def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> No
     """
     verbosity = terminal.config.get_verbosity()
     for ending in endings:
+        terminal.ensure_newline()  # else an empty line follows the title, where pytest stood in a line of its own
         title = "thermal" + (f" ({ending.node})" if ending.node and len(endings) > 1 else "")
         terminal.section(title, sep="=", blue=True)
         if verbosity >= 0:
@@ -135,10 +155,33 @@ def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> No
                 wrapped(terminal, "", line)
         for line in ending.lines:
             wrapped(terminal, "", line)
+        if verbosity >= 0 and ending.phases:
+            terminal.write_line("")
+            _phases(terminal, ending.phases)
         if verbosity >= 0 and ending.rows:
             terminal.write_line("")
             _table(terminal, ending.rows, all_rows=verbosity > 0)
         write_findings(terminal, ending.findings)
+
+
+def _phases(terminal: Any, phases: Sequence[dict[str, Any]]) -> None:
+    shown = [column for column in _PHASE_COLUMNS if any(phase[column[0]] is not None for phase in phases)]
+    terminal.write_line(f"  {'':<10}" + "".join(f"{title:>{width}}" for _, title, width in shown), bold=True)
+    for phase in phases:
+        cells = "".join(f"{_phase_cell(name, phase[name]):>{width}}" for name, _, width in shown)
+        terminal.write(f"  {phase['name']:<10}{cells}  ")
+        outcome = phase["outcome"]
+        terminal.write_line(_OUTCOMES.get(outcome, outcome), **_MARKS.get(outcome, {}))
+
+
+def _phase_cell(name: str, value: float | None) -> str:
+    from pytest_thermal.findings.telling import span
+
+    if value is None:
+        return "–"
+    if name == "seconds":
+        return str(span(round(value)))
+    return f"{value:.1f}" if name.endswith("celsius") else f"{value:,.0f}"
 
 
 def _table(terminal: Any, rows: Sequence[dict[str, Any]], *, all_rows: bool) -> None:
@@ -167,7 +210,8 @@ def write_findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
     counts: dict[str, int] = {}
     for found in findings:
         counts[found["outcome"]] = counts.get(found["outcome"], 0) + 1
-    bad = [found for found in findings if found["outcome"] in _MARKS]
+    # What is known to be bad before what is not known.
+    bad = [found for outcome in _MARKS for found in findings if found["outcome"] == outcome]
     if findings:
         terminal.write_line("")
         terminal.write_line("  " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
