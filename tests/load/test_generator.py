@@ -341,7 +341,7 @@ class Shared:
 
 
 def test_a_schedule_that_is_shared_is_the_schedule() -> None:
-    told = orders(rate_per_second=300.0, most_in_flight=9)
+    told = orders(rate_per_second=300.0, most_in_flight=10_000)
     engine = FakeEngine(seconds=0.01)
     shared = Shared(told, engine, of=3, until=lambda shared: all(len(rows) >= 20 for rows in shared.rows))
     for index, rows in enumerate(shared.rows):
