@@ -62,7 +62,9 @@ def _selectors(tokens: Sequence[re.Match[str]]) -> Iterator[Selector]:
         next_sign = after[0][0] if after else ""
         word = token["word"]
         place += 1
-        if word and word.casefold() in _LISTS and next_sign == "(":
+        if token[0] == "[":
+            place = _end(tokens, place, "]")
+        elif word and word.casefold() in _LISTS and next_sign == "(":
             place = _end(tokens, place, ")")
         elif word and (next_sign == "(" or word.casefold() in _WORDS | _AGGREGATES):
             continue
