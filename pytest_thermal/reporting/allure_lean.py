@@ -1,7 +1,8 @@
 """Results of many nodes, without what each node's own report has: one page of all of them must open in a browser.
 
-Measured with 48 nodes of 65 tests, 8 of them failed: 80 MB become 40 MB. Left out are vector copies of pictures, runs' own pages, and the
-pictures of what passed; every word, figure, finding, exchange, and each picture of what did not pass stays.
+Measured with 48 nodes of 65 tests, 8 of them failed: 80 MB become 40 MB. Left out are vector copies of pictures, runs'
+own pages, and the pictures of what passed; every word, figure, finding, exchange, and each picture of what did not pass
+stays.
 """
 
 from __future__ import annotations
