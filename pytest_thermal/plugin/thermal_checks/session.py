@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -170,6 +170,7 @@ class ThermalSession(ABC):
     def third_parties(self) -> list[Finding]:
         """What the hook for criteria of one's own concludes."""
         from pytest_thermal.model import Finding, Outcome
+        from pytest_thermal.reporting.observed import finding_of, plain_finding
 
         found: list[Finding] = []
         run = ThermalRun(self, self.limits())
@@ -188,6 +189,9 @@ class ThermalSession(ABC):
                     advice="let it return no finding where it has nothing to judge",
                 )
             )
+        # Others have the key too, and values of any kind; what is written from here on is text and plain numbers.
+        redactor = active_bench(self.config).redactor
+        found = [finding_of(cast("dict[str, Any]", redactor.data(plain_finding(one)))) for one in found]
         self.by_third_parties = found
         self.bad_by_third_parties = any(one.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE) for one in found)
         return found
