@@ -110,7 +110,9 @@ def throughput(material: Material, time_scale: float) -> Verdict:
         raise OpenError(
             say("{said}, and whether the gateway was slower is not known: {limited}", said=said, limited=limited[0]),
             likely=say("the load generator shares its core with other work, or has more to ask than one core can"),
-            advice=say("fewer concurrent_requests or cpu_workers, or a machine of its own for the load"),
+            advice=say(
+                "more inference_workers, fewer concurrent_requests or cpu_workers, or a machine of its own for the load"
+            ),
         )
     warnings += tuple(limited[:1])
     if held.value + SIGMAS * uncertainty < limit.value:

@@ -60,6 +60,32 @@ def senders(mark: str) -> list[int]:
     return [process for process in marked(mark) if "pytest_thermal.load.engine_process" in arguments(process)]
 
 
+def test_a_large_load_is_shared_by_itself_and_each_gets_what_it_needs_of_the_orders() -> None:
+    def planned(slots: int, workers: int | None = None) -> InferenceOrders:
+        work = inference_work(
+            domains=[Domain(name="d", base_url="http://127.0.0.1:1/v1", key=SecretStr(KEY))],
+            inference=Inference(),
+            stress=Stress(concurrent_requests=slots, inference_workers=workers),
+            timeouts=Timeouts(),
+            run=Path("/a/run"),
+            clock=RunClock.start(),
+            limit_seconds=60.0,
+            environ={},
+            cores=64,
+        )
+        assert ("processes" in work.tool) == (InferenceOrders.from_line(work.orders).processes > 1)
+        return InferenceOrders.from_line(work.orders)
+
+    given = ((8, None), (600, None), (600, 1), (8, 4))
+    assert [planned(slots, workers).processes for slots, workers in given] == [1, 3, 1, 4]
+    whole = planned(600)
+    own = InferenceOrders.from_line(whole.of_process(2, models=["m"]).to_line())
+    assert (own.share.index, own.share.of, own.concurrency) == (2, 3, 600)
+    assert (own.run, own.calibration_seconds, own.domains[0].model) == (None, 0.0, "m")
+    assert own.domains[0].key == whole.domains[0].key
+    assert KEY not in repr(own)
+
+
 # --- one load, looked at from all sides ----------------------------------------------------------------------------
 
 
