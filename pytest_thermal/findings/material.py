@@ -294,7 +294,7 @@ class Material:
             sensors=LoopSensors(
                 power=power_of(sensor.device, self.recording.series),
                 pump=self._one_of(is_pump),
-                flow=self._one_of(lambda other: other.unit is Unit.LITERS_PER_MINUTE),
+                flow=self._one_of(_is_loop_flow),
                 fan=self._one_of(_is_loop_fan),
                 coolant_supply=self._one_of(_is_supply),
             ),
@@ -342,6 +342,11 @@ NO_STEADY = say("the run has no steady phase")
 def _is_loop_fan(sensor: Sensor) -> bool:
     """A fan of its own, and none of a card or a processor."""
     return sensor.unit is Unit.RPM and not is_pump(sensor) and sensor.device.startswith(("fan", "radiator"))
+
+
+def _is_loop_flow(sensor: Sensor) -> bool:
+    """What flows through the machine, and not through the building."""
+    return sensor.unit is Unit.LITERS_PER_MINUTE and not sensor.device.startswith("facility")
 
 
 def _is_supply(sensor: Sensor) -> bool:
