@@ -11,6 +11,7 @@ from pytest_thermal.findings.needs import (
     fault_words,
     need_belief,
     need_coverage,
+    need_fresh,
     need_phases,
     need_series,
     need_value,
@@ -67,6 +68,7 @@ def pump(material: Material, subject: str) -> Verdict:
             evidence=evidence,
         )
     need_coverage(material, series, "baseline", *(phase for phase in LOADED_PHASES if phase in material.phases))
+    need_fresh(material, series)
     return passed(
         say(
             "{subject} turns at {usual:.0f} rpm, at its slowest at {values:.0f} rpm under load",
@@ -95,6 +97,7 @@ def leak(material: Material, subject: str) -> Verdict:
         )
     need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
     need_coverage(material, series, *material.phases)
+    need_fresh(material, series)
     return passed(f"{subject} saw no leak in {values.size:,} readings", evidence=evidence)
 
 

@@ -43,6 +43,7 @@ from pytest_thermal.findings.run_facts import (
     planned_loads,
     serves_itself,
 )
+from pytest_thermal.findings.staleness import unproven
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
@@ -139,6 +140,10 @@ class Material:
         if series.sensor.unit is Unit.CELSIUS:
             return self.figures(series).coverage[self.phases[phase].name]
         return self._once(phase, series.sensor.id, lambda: measure_coverage(series, self.phases[phase]))
+
+    def unproven(self, series: Series) -> str:
+        """Why its readings may be old ones, in words; empty where nothing says so."""
+        return self._once("unproven", series.sensor.id, lambda: unproven(series, self.recording.series, self.phases))
 
     def shape(self, series: Series) -> LoopShape:
         """A temperature's curve taken apart."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_thermal.analysis import Answer, LoadProof, LoopFaultKind
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.run_events import busy_beside
+from pytest_thermal.findings.staleness import ADVICE as STALE_ADVICE
 from pytest_thermal.findings.telling import FAULTS
 from pytest_thermal.findings.verdict import OpenError
 from pytest_thermal.model.said import joined, say
@@ -90,6 +91,17 @@ def need_belief(material: Material, series: Series) -> None:
             say("{sensor} is stuck: {reason}", sensor=series.sensor.id, reason=health.reason),
             likely=say("its driver gives an old reading, or the device hangs"),
             advice=ADVICE[LoopFaultKind.SENSOR_STUCK],
+        )
+
+
+def need_fresh(material: Material, series: Series) -> None:
+    """That its readings are of the time they are given for."""
+    stale = material.unproven(series)
+    if stale:
+        raise OpenError(
+            f"{series.sensor.id} is stuck, or too coarse: it {stale}",
+            likely="its source gives an old reading and calls it good, or reads too coarsely to show a change",
+            advice=STALE_ADVICE,
         )
 
 
