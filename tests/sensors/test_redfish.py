@@ -284,11 +284,16 @@ def test_a_wrong_password_is_told_and_not_tried_for_ever(serve: Open) -> None:
     assert service.logins <= 5  # refused twice of three, for three in a row lock the user out
 
 
-def test_a_service_without_sessions_is_asked_by_name_and_password_each_time(serve: Open) -> None:
+@pytest.mark.parametrize("told", [said(404, "no"), (401, {"WWW-Authenticate": 'Basic realm="BMC"'}, b"")])
+def test_a_service_without_sessions_is_asked_by_name_and_password_each_time(serve: Open, told: Answer) -> None:
     service = serve(cdu(), password=None)
-    service.before = lambda method, _path: said(404, "no") if method == "POST" else None
+    service.before = lambda method, _path: told if method == "POST" else None
     one = source(service)
     assert values(one)[PUMP] == 3580
+    service.before = lambda _method, _path: (401, {"WWW-Authenticate": "Basic"}, b"")
+    for _ in range(5):
+        assert "is refused (HTTP 401)" in read(one)[PUMP].detail or "refused 3 times" in read(one)[PUMP].detail
+    service.before = lambda method, _path: told if method == "POST" else None
     one.close()
     assert [method for method, _ in service.asked if method == "DELETE"] == []
 

@@ -90,6 +90,7 @@ class Link:
         self._client: Client | None = None
         self._logged_in = False
         self._refusals = 0
+        self._without_sessions = False
         self._quiet_until = -math.inf
 
     def get(self, path: str, *, until: float) -> Mapping[str, Any]:
@@ -104,8 +105,13 @@ class Link:
             self._log_in(until)
         response = self._asked("GET", path, until)
         if response.status == 401 and self._user is not None:
-            self._log_in(until)
-            response = self._asked("GET", path, until)
+            if not self._without_sessions:
+                self._log_in(until)
+                response = self._asked("GET", path, until)
+            if response.status == 401 and self._without_sessions:
+                raise self._refused(response)
+        if response.status == 200:
+            self._refusals = 0
         return _resource(response, path)
 
     def close(self) -> None:
@@ -135,21 +141,26 @@ class Link:
         body = {"UserName": self._user, "Password": self._password}
         response = self._asked("POST", SESSIONS, until, body=body)
         token = response.getheader("X-Auth-Token")
-        if response.status in _NO_SESSIONS:
+        challenge = str(response.getheader("WWW-Authenticate") or "").casefold()
+        self._without_sessions = response.status in _NO_SESSIONS or (response.status == 401 and "basic" in challenge)
+        if self._without_sessions:
             # Older and simulated services know no sessions; HTTPS or loopback it is, see Address.is_open.
             client.set_authorization_key(_basic(self._user, self._password))
         elif 200 <= response.status < 300 and token:
             client.set_session_key(token)
             client.set_session_location(response.getheader("Location") or _own_address(response))
         elif response.status in (400, 401, 403):
-            self._refusals += 1
-            said = f"user {self._user!r} or the password in $REDFISH_PASSWORD is refused (HTTP {response.status})"
-            raise TroubleError(Missing.UNREADABLE, f"{said}{_message(response)}", of_all=True)
+            raise self._refused(response)
         else:
             what = "gave no token" if response.status < 300 else f"was answered by HTTP {response.status}"
             raise TroubleError(Missing.UNREADABLE, f"opening a session {what}{_message(response)}", of_all=True)
         self._logged_in = True
-        self._refusals = 0
+
+    def _refused(self, response: RestResponse) -> TroubleError:
+        self._refusals += 1
+        self._logged_in = False
+        said = f"user {self._user!r} or the password in $REDFISH_PASSWORD is refused (HTTP {response.status})"
+        return TroubleError(Missing.UNREADABLE, f"{said}{_message(response)}", of_all=True)
 
     def _made(self) -> Client:
         if self._client is None:
