@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ STANDS_READINGS, STANDS_SECONDS = 2, 3.0
 """A pump stands when so many readings in a row, at least so far apart, say 0: one may be an error of the tachometer,
 and two within a second may be the same one, as a controller keeps it in its register. At the 10 s of a BMC it is the
 second reading that takes the load off."""
+_REMEMBERED = 10
+"""Speeds before the standstill: the last ones may be of the running out."""
 SPINS_UP_SECONDS = 30.0
 """A pump that stands when the load comes on may be one that is only then switched on."""
 
@@ -113,7 +116,7 @@ class _Pump:
         self._unit = "rpm" if sensor.unit is Unit.RPM else "%"
         self._named = named
         self._latest: float | None = None
-        self._usual = 0.0
+        self._speeds: deque[float] = deque(maxlen=_REMEMBERED)
         self._zeros: list[float] = []
         """When the readings of 0 in a row were taken: the first, and how many by its length, at most two."""
         self._turned_under_load = False
@@ -121,8 +124,8 @@ class _Pump:
 
     @property
     def usual(self) -> str:
-        """Its last speed above 0, in words; empty where it never turned."""
-        return f"{self._usual:.0f} {self._unit}" if self._usual else ""
+        """Its speed before it ran out, in words; empty where it never turned."""
+        return f"{max(self._speeds):.0f} {self._unit}" if self._speeds else ""
 
     def begin(self) -> None:
         """The load comes on: what stood until now may turn from now on."""
@@ -134,15 +137,16 @@ class _Pump:
         self._latest = value
         if value > 0:
             # Of one that turns since it first stood: it has relieved another.
-            self._usual, self._zeros, self.told = value, [], False
+            self._speeds.append(value)
+            self._zeros, self.told = [], False
             self._turned_under_load = self._turned_under_load or loaded
             return
-        self._stood_before = self._stood_before or not self._usual
+        self._stood_before = self._stood_before or not self._speeds
         self._zeros = [*self._zeros[:1], now] if self._zeros else [now]
 
     def stands(self, now: float, loaded_since: float | None) -> bool:
         """Whether it is to be told now that it stands."""
-        if self.told or loaded_since is None or not (self._usual or self._named):
+        if self.told or loaded_since is None or not (self._speeds or self._named):
             return False
         if not self._turned_under_load and now - loaded_since < SPINS_UP_SECONDS:
             return False
