@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.kinds import LEAK_ALARM, LEAK_WARNING, is_leak_detector, is_part_of_pump
 
 PUMP, LEAK = "pump", "leak"
@@ -84,8 +85,12 @@ class LoopWatch:
             self._said[name] = value
             if worse and value >= LEAK_WARNING:
                 critical = value >= LEAK_ALARM
-                said = "reports a leak (critical)" if critical else "warns of a leak"
-                yield Alarm(sensor=name, what=LEAK, text=f"{name} {said}", critical=critical)
+                text = (
+                    say("{sensor} reports a leak (critical)", sensor=name)
+                    if critical
+                    else say("{sensor} warns of a leak", sensor=name)
+                )
+                yield Alarm(sensor=name, what=LEAK, text=text, critical=critical)
 
     def _stops(self, now: float, values: Mapping[str, float | None]) -> Iterable[Alarm]:
         for name, pump in self._pumps.items():
@@ -97,11 +102,15 @@ class LoopWatch:
                 continue
             pump.told = True
             relief = next((other.name for other in self._pumps.values() if other.relieves(pump)), "")
-            before = f"after {pump.usual}" if pump.usual else "although the bench names it, and it never turned"
+            stands = (
+                say("{sensor} stands, after {usual}", sensor=name, usual=pump.usual)
+                if pump.usual
+                else say("{sensor} stands: the bench names it, and it never turned", sensor=name)
+            )
             yield Alarm(
                 sensor=name,
                 what=PUMP,
-                text=f"{name} stands, {before}" + (f"; {relief} has taken over" if relief else ""),
+                text=say("{stands}; {relief} has taken over", stands=stands, relief=relief) if relief else stands,
                 critical=not relief,
             )
 

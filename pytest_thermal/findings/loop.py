@@ -88,17 +88,25 @@ def leak(material: Material, subject: str) -> Verdict:
     evidence: dict[str, Scalar] = {"worst_state": worst}
     if worst >= LEAK_WARNING:
         first = float(times[int(np.argmax(values >= min(worst, LEAK_ALARM)))])
-        what = "reports a leak" if worst >= LEAK_ALARM else "warns of a leak"
+        where = _where(material, first)
         return failed(
-            f"{subject} {what} from {_where(material, first)} on",
-            likely="coolant has come out of the loop; or the detector is wet with something else, or its cable is off",
-            advice="power off what stands below, close the loop's valves, look for the drop; then dry the detector",
+            say("{subject} reports a leak from {where} on", subject=subject, where=where)
+            if worst >= LEAK_ALARM
+            else say("{subject} warns of a leak from {where} on", subject=subject, where=where),
+            likely=say(
+                "coolant has come out of the loop; or the detector is wet with something else, or its cable is off"
+            ),
+            advice=say(
+                "power off what stands below, close the loop's valves, look for the drop; then dry the detector"
+            ),
             evidence=evidence,
         )
     need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
     need_coverage(material, series, *material.phases)
     need_fresh(material, series)
-    return passed(f"{subject} saw no leak in {values.size:,} readings", evidence=evidence)
+    return passed(
+        say("{subject} saw no leak in {count:,} readings", subject=subject, count=values.size), evidence=evidence
+    )
 
 
 def rebound(material: Material, subject: str) -> Verdict:

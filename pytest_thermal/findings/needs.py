@@ -101,8 +101,8 @@ def need_fresh(material: Material, series: Series) -> None:
     stale = material.unproven(series)
     if stale:
         raise OpenError(
-            f"{series.sensor.id} is stuck, or too coarse: it {stale}",
-            likely="its source gives an old reading and calls it good, or reads too coarsely to show a change",
+            say("{sensor} is stuck, or too coarse: it {stale}", sensor=series.sensor.id, stale=stale),
+            likely=say("its source gives an old reading and calls it good, or reads too coarsely to show a change"),
             advice=STALE_ADVICE,
         )
 

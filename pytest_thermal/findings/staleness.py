@@ -17,6 +17,7 @@ from pytest_thermal.analysis.stale import Standstill, held, stopped_wavering
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
 from pytest_thermal.model.phases import LOADED_PHASES
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Phase, Series
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
@@ -30,7 +31,7 @@ WAVERING = frozenset({Unit.RPM, Unit.LITERS_PER_MINUTE, Unit.PASCALS})
 _FOLLOWS = re.compile(r"(?:^|[._])(?:return|outlet|exhaust)\d*(?:[._]|$)")
 _LEVELS = WAVERING | {Unit.CELSIUS, Unit.WATTS, Unit.AMPERES, Unit.VOLTS, Unit.KELVIN_MARGIN}
 """What a source is known by to be alive. Counters and shares may well stand still."""
-ADVICE = "read it with another tool while the load changes; restart the BMC, or whatever it comes from"
+ADVICE = say("read it with another tool while the load changes; restart the BMC, or whatever it comes from")
 
 
 def unproven(series: Series, every: Mapping[str, Series], phases: Mapping[str, Phase]) -> str:
@@ -45,15 +46,20 @@ def unproven(series: Series, every: Mapping[str, Series], phases: Mapping[str, P
     if sensor.unit in WAVERING:
         stood = stopped_wavering(series)
         if stood is not None:
-            return f"{_stood(stood)} although it wavers all the time otherwise"
+            return say("{stood} although it wavers all the time otherwise", stood=_stood(stood))
     for start, end, what in _changes(phases):
         stood = held(series, start, end)
         if stood is None or not _load_moved(every.values(), start, end):
             continue
         if follows_load(sensor):
-            return f"{_stood(stood)} while {what}"
+            return say("{stood} while {what}", stood=_stood(stood), what=what)
         if _is_dead(sensor.source, every.values(), start, end):
-            return f"{_stood(stood)} while {what}, and so did all that {sensor.source} gives"
+            return say(
+                "{stood} while {what}, and so did all that {source} gives",
+                stood=_stood(stood),
+                what=what,
+                source=sensor.source,
+            )
     return ""
 
 
@@ -73,10 +79,10 @@ def _changes(phases: Mapping[str, Phase]) -> Iterator[tuple[float, float, str]]:
     if loaded and "baseline" in phases:
         start, end = min(one.start_seconds for one in loaded), max(one.end_seconds for one in loaded)
         if end - start >= LEAST_SECONDS:
-            yield start - BEFORE_SECONDS, end, "the load went from idle to full"
+            yield start - BEFORE_SECONDS, end, say("the load went from idle to full")
     cooldown = phases.get("cooldown")
     if loaded and cooldown is not None and cooldown.duration_seconds >= LEAST_SECONDS:
-        yield cooldown.start_seconds - BEFORE_SECONDS, cooldown.end_seconds, "the load went from full to idle"
+        yield cooldown.start_seconds - BEFORE_SECONDS, cooldown.end_seconds, say("the load went from full to idle")
 
 
 def _load_moved(every: Iterable[Series], start: float, end: float) -> bool:
@@ -98,4 +104,6 @@ def _is_dead(source: str, every: Iterable[Series], start: float, end: float) -> 
 
 
 def _stood(stood: Standstill) -> str:
-    return f"stood at {stood.value:g} for {span(stood.end_seconds - stood.start_seconds)}"
+    return say(
+        "stood at {value:g} for {lasted}", value=stood.value, lasted=span(stood.end_seconds - stood.start_seconds)
+    )

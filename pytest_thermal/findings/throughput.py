@@ -115,7 +115,7 @@ def throughput(material: Material, time_scale: float) -> Verdict:
     warnings += tuple(limited[:1])
     stops = critical_stops(material.recording)
     if stops and held.value < limit.value:
-        raise OpenError(f"{said}, since the load was taken off", likely=stops[0], advice=STOPPED_ADVICE)
+        raise OpenError(say("{said}, since the load was taken off", said=said), likely=stops[0], advice=STOPPED_ADVICE)
     if held.value + SIGMAS * uncertainty < limit.value:
         likely, advice = _why(material, first, last)
         return failed(
