@@ -13,3 +13,5 @@ PROMETHEUS_TOKEN = "PROMETHEUS_TOKEN"  # noqa: S105 - the variable's name
 """The variable that holds what is sent to Prometheus as `Bearer`."""
 PROMETHEUS_PASSWORD = "PROMETHEUS_PASSWORD"  # noqa: S105 - the variable's name
 """The variable that holds the password of `prometheus_user`."""
+REDFISH_PASSWORD = "REDFISH_PASSWORD"  # noqa: S105 - the variable's name
+"""The variable with the password of `redfish_user`."""

@@ -13,7 +13,7 @@ from pytest_thermal.bench.candidates import Candidate, Findings, add_leaves, add
 from pytest_thermal.bench.dialects import dialect_defaults, domain_tables, leaves
 from pytest_thermal.bench.domains import build_domains
 from pytest_thermal.bench.errors import BenchError, one_line
-from pytest_thermal.bench.files import CONFIG, IPMI_PASSWORD, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN
+from pytest_thermal.bench.files import CONFIG, IPMI_PASSWORD, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, REDFISH_PASSWORD
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import (
     Bench,
@@ -78,7 +78,9 @@ def load_bench(
         add_leaves(leaves(file, tree), environ, findings)
     bench = _build(folder, trees, findings, complete=complete, demo=demo) if trees else None
     if bench is not None:
-        bench = bench.model_copy(update=_source_secrets(bench.monitor, environ))
+        bench = bench.model_copy(
+            update={"monitor": _found_beside(bench.monitor, folder), **_source_secrets(bench.monitor, environ)}
+        )
     if bench is None or findings.problems:
         raise BenchError.of(findings.problems, folder=folder, redact=Redactor(findings.secrets).text)
     return bench
@@ -88,10 +90,18 @@ def _source_secrets(monitor: Monitor, environ: Mapping[str, str]) -> dict[str, S
     """What sources of sensors take from the environment, where the bench has such a source."""
     wanted = {
         "ipmi_password": (IPMI_PASSWORD, monitor.ipmi_host),
+        "redfish_password": (REDFISH_PASSWORD, monitor.redfish_host),
         "prometheus_password": (PROMETHEUS_PASSWORD, monitor.prometheus_url),
         "prometheus_token": (PROMETHEUS_TOKEN, monitor.prometheus_url),
     }
     return {field: SecretStr(environ[name]) for field, (name, asked) in wanted.items() if asked and environ.get(name)}
+
+
+def _found_beside(monitor: Monitor, folder: Path) -> Monitor:
+    """With the file of the BMC's certificate where it lies: beside the bench files, unless it says where."""
+    if not monitor.redfish_ca:
+        return monitor
+    return monitor.model_copy(update={"redfish_ca": str(folder.resolve() / monitor.redfish_ca)})
 
 
 def _read(folder: Path, findings: Findings) -> tuple[dict[str, Mapping[str, object]], bool]:

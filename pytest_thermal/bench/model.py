@@ -98,6 +98,11 @@ class Monitor(Part):
     prometheus_user: str | None = None
     prometheus_labels: Mapping[str, tuple[str, ...]] = {}
     """Which of the server's series are this bench's: by label, the values that it may have."""
+    redfish_host: str | None = None
+    """A BMC or CDU that speaks Redfish, with `:port` where it is not 443."""
+    redfish_user: str | None = None
+    redfish_ca: str | None = None
+    """File with the certificate that is trusted instead of the system's."""
     alert_threshold_cpu_celsius: float = 85.0
     alert_threshold_gpu_celsius: float = 83.0
     critical_threshold_cpu_celsius: float | None = None
@@ -177,6 +182,8 @@ class Bench(Part):
     """`$PROMETHEUS_PASSWORD`, where Prometheus is asked as a user."""
     prometheus_token: SecretStr | None = None
     """`$PROMETHEUS_TOKEN`, where Prometheus is asked without a user."""
+    redfish_password: SecretStr | None = None
+    """`$REDFISH_PASSWORD`, where a Redfish service is asked."""
     origins: Mapping[str, str] = {}
     """Where each setting came from, by its dotted name: `timeouts.read_seconds`, `domains.east.base_url`."""
     notes: tuple[str, ...] = ()
@@ -191,7 +198,7 @@ class Bench(Part):
         return self.origins[setting]
 
     def secrets(self) -> tuple[SecretStr, ...]:
-        """Every key of the bench, and what the BMC and Prometheus want to know, each once."""
-        others = (self.ipmi_password, self.prometheus_password, self.prometheus_token)
+        """Every key of the bench, and what BMCs and Prometheus want to know, each once."""
+        others = (self.ipmi_password, self.redfish_password, self.prometheus_password, self.prometheus_token)
         keys = [*(domain.key for domain in self.domains), *others]
         return tuple(dict.fromkeys(key for key in keys if key is not None))

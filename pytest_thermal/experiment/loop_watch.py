@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.kinds import LEAK_ALARM, LEAK_WARNING, is_leak_detector, is_part_of_pump
 
 PUMP, LEAK = "pump", "leak"
@@ -15,6 +17,8 @@ STANDS_READINGS, STANDS_SECONDS = 2, 3.0
 """A pump stands when so many readings in a row, at least so far apart, say 0: one may be an error of the tachometer,
 and two within a second may be the same one, as a controller keeps it in its register. At the 10 s of a BMC it is the
 second reading that takes the load off."""
+_REMEMBERED = 10
+"""Speeds before the standstill: the last ones may be of the running out."""
 SPINS_UP_SECONDS = 30.0
 """A pump that stands when the load comes on may be one that is only then switched on."""
 
@@ -81,8 +85,12 @@ class LoopWatch:
             self._said[name] = value
             if worse and value >= LEAK_WARNING:
                 critical = value >= LEAK_ALARM
-                said = "reports a leak (critical)" if critical else "warns of a leak"
-                yield Alarm(sensor=name, what=LEAK, text=f"{name} {said}", critical=critical)
+                text = (
+                    say("{sensor} reports a leak (critical)", sensor=name)
+                    if critical
+                    else say("{sensor} warns of a leak", sensor=name)
+                )
+                yield Alarm(sensor=name, what=LEAK, text=text, critical=critical)
 
     def _stops(self, now: float, values: Mapping[str, float | None]) -> Iterable[Alarm]:
         for name, pump in self._pumps.items():
@@ -94,11 +102,15 @@ class LoopWatch:
                 continue
             pump.told = True
             relief = next((other.name for other in self._pumps.values() if other.relieves(pump)), "")
-            before = f"after {pump.usual}" if pump.usual else "although the bench names it, and it never turned"
+            stands = (
+                say("{sensor} stands, after {usual}", sensor=name, usual=pump.usual)
+                if pump.usual
+                else say("{sensor} stands: the bench names it, and it never turned", sensor=name)
+            )
             yield Alarm(
                 sensor=name,
                 what=PUMP,
-                text=f"{name} stands, {before}" + (f"; {relief} has taken over" if relief else ""),
+                text=say("{stands}; {relief} has taken over", stands=stands, relief=relief) if relief else stands,
                 critical=not relief,
             )
 
@@ -113,7 +125,7 @@ class _Pump:
         self._unit = "rpm" if sensor.unit is Unit.RPM else "%"
         self._named = named
         self._latest: float | None = None
-        self._usual = 0.0
+        self._speeds: deque[float] = deque(maxlen=_REMEMBERED)
         self._zeros: list[float] = []
         """When the readings of 0 in a row were taken: the first, and how many by its length, at most two."""
         self._turned_under_load = False
@@ -121,8 +133,8 @@ class _Pump:
 
     @property
     def usual(self) -> str:
-        """Its last speed above 0, in words; empty where it never turned."""
-        return f"{self._usual:.0f} {self._unit}" if self._usual else ""
+        """Its speed before it ran out, in words; empty where it never turned."""
+        return f"{max(self._speeds):.0f} {self._unit}" if self._speeds else ""
 
     def begin(self) -> None:
         """The load comes on: what stood until now may turn from now on."""
@@ -134,15 +146,16 @@ class _Pump:
         self._latest = value
         if value > 0:
             # Of one that turns since it first stood: it has relieved another.
-            self._usual, self._zeros, self.told = value, [], False
+            self._speeds.append(value)
+            self._zeros, self.told = [], False
             self._turned_under_load = self._turned_under_load or loaded
             return
-        self._stood_before = self._stood_before or not self._usual
+        self._stood_before = self._stood_before or not self._speeds
         self._zeros = [*self._zeros[:1], now] if self._zeros else [now]
 
     def stands(self, now: float, loaded_since: float | None) -> bool:
         """Whether it is to be told now that it stands."""
-        if self.told or loaded_since is None or not (self._usual or self._named):
+        if self.told or loaded_since is None or not (self._speeds or self._named):
             return False
         if not self._turned_under_load and now - loaded_since < SPINS_UP_SECONDS:
             return False

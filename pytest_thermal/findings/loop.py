@@ -11,6 +11,7 @@ from pytest_thermal.findings.needs import (
     fault_words,
     need_belief,
     need_coverage,
+    need_fresh,
     need_phases,
     need_series,
     need_value,
@@ -67,6 +68,7 @@ def pump(material: Material, subject: str) -> Verdict:
             evidence=evidence,
         )
     need_coverage(material, series, "baseline", *(phase for phase in LOADED_PHASES if phase in material.phases))
+    need_fresh(material, series)
     return passed(
         say(
             "{subject} turns at {usual:.0f} rpm, at its slowest at {values:.0f} rpm under load",
@@ -86,16 +88,25 @@ def leak(material: Material, subject: str) -> Verdict:
     evidence: dict[str, Scalar] = {"worst_state": worst}
     if worst >= LEAK_WARNING:
         first = float(times[int(np.argmax(values >= min(worst, LEAK_ALARM)))])
-        what = "reports a leak" if worst >= LEAK_ALARM else "warns of a leak"
+        where = _where(material, first)
         return failed(
-            f"{subject} {what} from {_where(material, first)} on",
-            likely="coolant has come out of the loop; or the detector is wet with something else, or its cable is off",
-            advice="power off what stands below, close the loop's valves, look for the drop; then dry the detector",
+            say("{subject} reports a leak from {where} on", subject=subject, where=where)
+            if worst >= LEAK_ALARM
+            else say("{subject} warns of a leak from {where} on", subject=subject, where=where),
+            likely=say(
+                "coolant has come out of the loop; or the detector is wet with something else, or its cable is off"
+            ),
+            advice=say(
+                "power off what stands below, close the loop's valves, look for the drop; then dry the detector"
+            ),
             evidence=evidence,
         )
     need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
     need_coverage(material, series, *material.phases)
-    return passed(f"{subject} saw no leak in {values.size:,} readings", evidence=evidence)
+    need_fresh(material, series)
+    return passed(
+        say("{subject} saw no leak in {count:,} readings", subject=subject, count=values.size), evidence=evidence
+    )
 
 
 def rebound(material: Material, subject: str) -> Verdict:

@@ -43,6 +43,7 @@ from pytest_thermal.findings.run_facts import (
     planned_loads,
     serves_itself,
 )
+from pytest_thermal.findings.staleness import unproven
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
@@ -139,6 +140,10 @@ class Material:
         if series.sensor.unit is Unit.CELSIUS:
             return self.figures(series).coverage[self.phases[phase].name]
         return self._once(phase, series.sensor.id, lambda: measure_coverage(series, self.phases[phase]))
+
+    def unproven(self, series: Series) -> str:
+        """Why its readings may be old ones, in words; empty where nothing says so."""
+        return self._once("unproven", series.sensor.id, lambda: unproven(series, self.recording.series, self.phases))
 
     def shape(self, series: Series) -> LoopShape:
         """A temperature's curve taken apart."""
@@ -294,7 +299,7 @@ class Material:
             sensors=LoopSensors(
                 power=power_of(sensor.device, self.recording.series),
                 pump=self._one_of(is_pump),
-                flow=self._one_of(lambda other: other.unit is Unit.LITERS_PER_MINUTE),
+                flow=self._one_of(_is_loop_flow),
                 fan=self._one_of(_is_loop_fan),
                 coolant_supply=self._one_of(_is_supply),
             ),
@@ -342,6 +347,11 @@ NO_STEADY = say("the run has no steady phase")
 def _is_loop_fan(sensor: Sensor) -> bool:
     """A fan of its own, and none of a card or a processor."""
     return sensor.unit is Unit.RPM and not is_pump(sensor) and sensor.device.startswith(("fan", "radiator"))
+
+
+def _is_loop_flow(sensor: Sensor) -> bool:
+    """What flows through the machine, and not through the building."""
+    return sensor.unit is Unit.LITERS_PER_MINUTE and not sensor.device.startswith("facility")
 
 
 def _is_supply(sensor: Sensor) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pytest_thermal.analysis import Answer, LoadProof, LoopFaultKind
 from pytest_thermal.findings.material import Material
-from pytest_thermal.findings.run_events import busy_beside
+from pytest_thermal.findings.run_events import busy_beside, critical_stops
+from pytest_thermal.findings.staleness import ADVICE as STALE_ADVICE
 from pytest_thermal.findings.telling import FAULTS
 from pytest_thermal.findings.verdict import OpenError
 from pytest_thermal.model.said import joined, say
@@ -23,6 +24,8 @@ ADVICE = {
 """What to do about a fault of the loop."""
 SEEN_STOPPED = 0.1
 """Share of the looks at which the load must have stood still before that is what is told."""
+STOPPED_ADVICE = say("put that right first; events.jsonl of the run says when it was seen")
+"""Where the load was taken off before its time."""
 
 
 def need_series(material: Material, sensor_id: str, *, empty: bool = False) -> Series:
@@ -93,6 +96,17 @@ def need_belief(material: Material, series: Series) -> None:
         )
 
 
+def need_fresh(material: Material, series: Series) -> None:
+    """That its readings are of the time they are given for."""
+    stale = material.unproven(series)
+    if stale:
+        raise OpenError(
+            say("{sensor} is stuck, or too coarse: it {stale}", sensor=series.sensor.id, stale=stale),
+            likely=say("its source gives an old reading and calls it good, or reads too coarsely to show a change"),
+            advice=STALE_ADVICE,
+        )
+
+
 def need_cold_start(material: Material, series: Series) -> None:
     """That the baseline was settled and idle, so that something may be built on it."""
     need_coverage(material, series, "baseline")
@@ -128,6 +142,9 @@ def need_load(material: Material, device: str) -> None:
         likely, advice = say("it is cool because it had nothing to do"), load_advice(material, device)
         if proof.is_starved:
             likely, advice = why_starved(material, proof)
+        stops = critical_stops(material.recording)
+        if stops:
+            likely, advice = say("the load was taken off: {stop}", stop=stops[0]), STOPPED_ADVICE
         raise OpenError(
             say("{device} was not loaded in full in steady: {reason}", device=device, reason=proof.reason),
             likely=likely,

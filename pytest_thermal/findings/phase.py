@@ -23,12 +23,14 @@ ANSWERED_PHASES = ("steady", "limit")
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
 _LIKELY: Mapping[object, str] = {
-    PUMP: "the pump lost its power, is blocked, or its control turned it off",
-    LEAK: "coolant has come out of the loop; or the detector is wet with something else, or its cable is off",
+    PUMP: say("the pump lost its power, is blocked, or its control turned it off"),
+    LEAK: say("coolant has come out of the loop; or the detector is wet with something else, or its cable is off"),
 }
 _ADVICE: Mapping[object, str] = {
-    PUMP: "look at its connector and its control, listen to it; do not load the machine before it turns",
-    LEAK: "power off what stands below, close the loop's valves, look for the drop; do not load the machine before",
+    PUMP: say("look at its connector and its control, listen to it; do not load the machine before it turns"),
+    LEAK: say(
+        "power off what stands below, close the loop's valves, look for the drop; do not load the machine before"
+    ),
 }
 MOST_FAILED = 0.5
 """Share of a phase's requests that may fail: with more, the load was none. Own criterion."""

@@ -11,8 +11,8 @@ from pytest_thermal.analysis import measure_throttling
 from pytest_thermal.analysis.load_proof import HELD_SHARE
 from pytest_thermal.findings.devices import throttle_reasons, utilization_of
 from pytest_thermal.findings.material import Material
-from pytest_thermal.findings.needs import need_load, need_phases
-from pytest_thermal.findings.run_events import client_limits
+from pytest_thermal.findings.needs import STOPPED_ADVICE, need_load, need_phases
+from pytest_thermal.findings.run_events import client_limits, critical_stops
 from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.findings.telling import milliseconds
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
@@ -115,6 +115,9 @@ def throughput(material: Material, time_scale: float) -> Verdict:
             ),
         )
     warnings += tuple(limited[:1])
+    stops = critical_stops(material.recording)
+    if stops and held.value < limit.value:
+        raise OpenError(say("{said}, since the load was taken off", said=said), likely=stops[0], advice=STOPPED_ADVICE)
     if held.value + SIGMAS * uncertainty < limit.value:
         likely, advice = _why(material, first, last)
         return failed(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pytest_thermal.analysis import Answer
 from pytest_thermal.findings.material import Material
-from pytest_thermal.findings.needs import need_phases, need_series, why_missing
+from pytest_thermal.findings.needs import need_fresh, need_phases, need_series, why_missing
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model import Missing, Unit
@@ -73,6 +73,7 @@ def coverage(material: Material, subject: str) -> Verdict:
             advice=say("read it with another tool; look at its cabling, driver and firmware"),
             evidence=evidence,
         )
+    need_fresh(material, series)
     longest = max((material.coverage(series, phase).longest_gap.value or 0.0) for phase in material.phases)
     return passed(
         say(

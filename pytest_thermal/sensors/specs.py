@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from pytest_thermal.bench import Monitor
-from pytest_thermal.bench.files import IPMI_PASSWORD, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN
+from pytest_thermal.bench.files import IPMI_PASSWORD, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, REDFISH_PASSWORD
+from pytest_thermal.sensors.redfish import source as redfish
 from pytest_thermal.sensors.source import SourceSpec
 from pytest_thermal.sensors.tools import ipmi, known
 from pytest_thermal.sensors.tools.tool import Tool
@@ -44,6 +46,9 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
         SourceSpec(name="hwmon", factory=f"{_HERE}.sysfs.hwmon:make", options=both, least_period_seconds=0.5),
     ]
     specs.append(_of_bmc(monitor))
+    roles = _roles(monitor, redfish.NAME)
+    if monitor.redfish_host or roles:
+        specs.append(_of_redfish(monitor, roles))
     if monitor.prometheus_url:
         specs.append(_of_prometheus(monitor, monitor.prometheus_url))
     if monitor.cpu_temp_path:
@@ -68,8 +73,7 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
 
 
 def _of_bmc(monitor: Monitor) -> SourceSpec:
-    prefix = f"{ipmi.TOOL.name}:"
-    roles = {device: name.removeprefix(prefix) for device, name in monitor.sensors.items() if name.startswith(prefix)}
+    roles = _roles(monitor, ipmi.TOOL.name)
     return SourceSpec(
         name=ipmi.TOOL.name,
         factory=f"{_HERE}.tools.known:make_bmc",
@@ -88,11 +92,7 @@ def _of_bmc(monitor: Monitor) -> SourceSpec:
 
 
 def _of_prometheus(monitor: Monitor, url: str) -> SourceSpec:
-    named = {
-        sensor: text.removeprefix("prometheus:")
-        for sensor, text in monitor.sensors.items()
-        if text.startswith("prometheus:")
-    }
+    named = _roles(monitor, "prometheus")
     return SourceSpec(
         name="prometheus",
         factory=f"{_HERE}.prometheus.source:make",
@@ -107,6 +107,28 @@ def _of_prometheus(monitor: Monitor, url: str) -> SourceSpec:
         # Most targets are scraped every 15 s or more rarely: what is asked more often is answered from memory.
         least_period_seconds=10.0,
     )
+
+
+def _of_redfish(monitor: Monitor, roles: Mapping[str, str]) -> SourceSpec:
+    return SourceSpec(
+        name=redfish.NAME,
+        factory=f"{_HERE}.redfish.source:make",
+        options={
+            "host": monitor.redfish_host,
+            "user": monitor.redfish_user,
+            "ca": monitor.redfish_ca,
+            "roles": json.dumps(roles),
+        },
+        secrets=(REDFISH_PASSWORD,),
+        needed=roles,
+        least_period_seconds=redfish.PERIOD_SECONDS,
+    )
+
+
+def _roles(monitor: Monitor, source: str) -> dict[str, str]:
+    """What the bench calls sensors of that source."""
+    prefix = f"{source}:"
+    return {device: name.removeprefix(prefix) for device, name in monitor.sensors.items() if name.startswith(prefix)}
 
 
 def _of_tool(tool: Tool, cards: str) -> SourceSpec:

@@ -62,6 +62,9 @@ MEANINGS: list[tuple[str, str, str, str, object]] = [
     ("config.toml", "monitor.ipmi_host", '"10.0.0.20:6623"', "monitor.ipmi_host", "10.0.0.20:6623"),
     ("config.toml", "monitor.ipmi_user", '"operator"', "monitor.ipmi_user", "operator"),
     ("config.toml", "monitor.ipmi_cipher_suite", "3", "monitor.ipmi_cipher_suite", 3),
+    ("config.toml", "monitor.redfish_host", '"bmc-7.lab:8443"', "monitor.redfish_host", "bmc-7.lab:8443"),
+    ("config.toml", "monitor.redfish_user", '"operator"', "monitor.redfish_user", "operator"),
+    ("config.toml", "monitor.redfish_ca", '"/etc/bmc.pem"', "monitor.redfish_ca", "/etc/bmc.pem"),
     (
         "config.toml",
         "monitor.prometheus_url",
@@ -256,7 +259,7 @@ def test_null_counts_as_not_given(tmp_path: Path) -> None:
     assert bench.origin("route.fallback") == "default"
 
 
-SECRETS = ("ipmi_password", "prometheus_password", "prometheus_token")
+SECRETS = ("ipmi_password", "redfish_password", "prometheus_password", "prometheus_token")
 
 
 def test_every_setting_has_an_origin(tmp_path: Path) -> None:

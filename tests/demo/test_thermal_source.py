@@ -39,6 +39,7 @@ IDS = [
     "coolant_supply.temperature_celsius",
     "coolant_return.temperature_celsius",
     "ambient.temperature_celsius",
+    "leak0.detector_state",
 ]
 
 

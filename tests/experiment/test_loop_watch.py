@@ -74,7 +74,7 @@ def test_a_pump_that_never_turned_is_nobodys_unless_the_bench_names_it() -> None
     assert told([STANDS] * 100) == []
     ((_, alarm),) = told([STANDS] * 100, named=["pump0"])
     assert alarm.critical
-    assert "although the bench names it" in alarm.text
+    assert "the bench names it, and it never turned" in alarm.text
 
 
 def test_a_pump_that_is_measured_as_a_share_is_one_too() -> None:

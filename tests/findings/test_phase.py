@@ -11,7 +11,7 @@ from pytest_thermal.findings import stretch
 from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.recording import Event, Labels, Recording
-from tests.findings.recordings import FACTS, PLAN, healthy, without_phase
+from tests.findings.recordings import FACTS, GPU, PLAN, USE, changed, healthy, judged, without_phase
 
 STEADY = PLAN.phases["steady"]
 
@@ -62,6 +62,29 @@ def test_what_took_the_load_off_fails_the_phase() -> None:
     assert "but the cpu load (stress-ng) was lost: exit code 2" in lost.seen
     assert steady(with_event("load", what="started", load="cpu")).outcome is Outcome.PASSED
     assert phase_finding(with_event("critical", text="x"), "baseline").outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    "what, likely, advice",
+    [("pump", "the pump lost its power", "its connector"), ("leak", "coolant has come out", "valves"), ("", "", "")],
+)
+def test_what_was_wrong_with_the_loop_is_told_as_that(what: str, likely: str, advice: str) -> None:
+    run = with_event("critical", what=what, text="x0.y stands, after 2800 rpm")
+    found = steady(run)
+    assert found.outcome is Outcome.FAILED
+    assert found.likely.startswith(likely or "the cooling does not carry this load")
+    assert advice in found.advice
+    # What the lack of a load does to other figures is put down to it, and to nothing else.
+    idle = judged(changed(run, USE, lambda values, _: values * 0.3)).finding("rise", GPU)
+    assert idle.outcome is Outcome.INCONCLUSIVE
+    assert idle.likely == "the load was taken off: x0.y stands, after 2800 rpm"
+    rows = run.requests
+    assert rows is not None
+    early = rows.start_seconds < STEADY.start_seconds + 60
+    fewer = replace(rows, status=np.where(early, 200, 503), error=Labels.of("" if one else "503" for one in early))
+    held = judged(replace(run, requests=fewer)).finding("throughput", "inference")
+    assert held.outcome is Outcome.INCONCLUSIVE
+    assert held.seen.endswith("since the load was taken off")
 
 
 def failing(share: float) -> Recording:

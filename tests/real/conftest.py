@@ -31,6 +31,7 @@ from tests.real.parts.mocks import Aimock, Llmock, aimock_server, llmock_server 
 from tests.real.parts.netns import NetworkNamespace, network_namespace  # noqa: E402
 from tests.real.parts.nginx import Nginx, nginx_front  # noqa: E402
 from tests.real.parts.prometheus import Prometheus, prometheus_chain  # noqa: E402
+from tests.real.parts.redfish import Cdu, RedfishBmc, simulated_cdu, simulated_redfish_bmc  # noqa: E402
 from tests.real.parts.slurm import Slurm, slurm  # noqa: E402
 from tests.real.parts.sshd import Sshd, ssh_server  # noqa: E402
 
@@ -111,6 +112,20 @@ def mocked_sys(parts_folder: Path) -> Iterator[MockedRun]:
 def sshd(parts_folder: Path) -> Iterator[Sshd]:
     """An ssh server that leads to this machine."""
     with or_skip_made(lambda: ssh_server(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cdu(parts_folder: Path) -> Iterator[Cdu]:
+    """A simulated coolant distribution unit, whose tree the test changes."""
+    with or_skip(simulated_cdu(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def redfish_bmc(parts_folder: Path) -> Iterator[RedfishBmc]:
+    """A simulated BMC that speaks Redfish."""
+    with or_skip(simulated_redfish_bmc(parts_folder)) as running:
         yield running
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Unit
+from pytest_thermal.sensors.bmc_names import called, left_out, measures
 from pytest_thermal.sensors.prometheus.answer import Sample
 from pytest_thermal.sensors.sysfs.files import natural, slug
 from pytest_thermal.sensors.sysfs.tree import numbered
 from pytest_thermal.sensors.tools.figures import absent
-from pytest_thermal.sensors.tools.ipmi_names import called, left_out, measures
 
 _MIB = 2.0**20
 

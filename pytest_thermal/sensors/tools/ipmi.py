@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Missing, Unit
+from pytest_thermal.sensors.bmc_names import MARGIN, POWER, SHARE, SPEED, TEMPERATURE, called, left_out, measures
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row
 from pytest_thermal.sensors.tools.figures import absent
-from pytest_thermal.sensors.tools.ipmi_names import MARGIN, POWER, SHARE, SPEED, TEMPERATURE, called, left_out, measures
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Layout, Query, Tool, symptom
 
