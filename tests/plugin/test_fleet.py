@@ -28,7 +28,7 @@ class Ended:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         archive = folder / "runs"
-        rows = {f"n{number:02}": {"requests": request_rows(0.05)} for number in range(1, 9)}
+        rows: dict[str, Any] = {f"n{number:02}": {"requests": request_rows(0.05)} for number in range(1, 9)}
         rows["n03"]["rises"] = {2: 12.0}
         rows["n04"] = {"requests": request_rows(0.05, limited=0.5)}
         rows["n06"] = LEFT_OUT
