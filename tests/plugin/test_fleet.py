@@ -82,7 +82,7 @@ def test_messages_are_the_findings_own(ended: Ended) -> None:
     assert message.startswith(f"consistency: {card_of(2)}: n03 gpu2 (branch A): rise")
     assert "\nlikely: " in message
     assert "\ntry: " in message
-    assert ended.cases["test_node[n06]"][1].startswith("inconclusive: node: n06 is missing: fleet.toml names it")
+    assert ended.cases["test_node[n06]"][1].startswith("inconclusive: node: n06 is missing: fleet.toml tells of it")
     assert "Traceback" not in ended.output
 
 
