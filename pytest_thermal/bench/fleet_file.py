@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_thermal.bench.errors import BenchError, Problem
+from pytest_thermal.bench.host_list import expand_nodes
 from pytest_thermal.bench.read import UnreadableError, read_file
 from pytest_thermal.bench.secrets import Redactor
 
@@ -33,14 +34,12 @@ PLACES = ("rack", "slot", "branch", "manifold")
 """Kinds of places that a node, or a card in its node, can have."""
 CARD_SLOT = "card slot"
 """A card's slot in its node, which is another kind of place than a node's slot in its rack."""
-MOST_HOSTS = 100_000
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "fleet": ("name",),
     "node": ("host", *PLACES),
     "card": ("device", "host", *PLACES),
 }
 _NEEDED = {"node": "host", "card": "device"}
-_RANGES = re.compile(r"([^\[\]]*)\[([\d,\s-]+)\](.*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -83,41 +82,17 @@ def read_fleet_file(path: Path) -> FleetFile:
     return found
 
 
-def expand_hosts(text: str) -> tuple[str, ...]:
-    """Names of hosts as batch systems write lists: ``n[01-03,7],gw1`` is n01, n02, n03, n7 and gw1.
+def _hosts(text: str) -> tuple[str, ...]:
+    """Names of hosts, or of devices, from a list.
 
     Raises:
-        ValueError: It is no such list, or names one twice.
+        ValueError: It is none.
     """
-    names = [name for part in _parts(text) for name in _expanded(part)]
+    names = expand_nodes(text)
     bad = [name for name in names if not _NAME.fullmatch(name)]
     if bad or not names:
         raise ValueError(f"{bad[0]!r} is no name of a host" if bad else "it names no host")
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < len(names) else []
-    if twice:
-        raise ValueError(f"{twice[0]} is there twice")
-    return tuple(names)
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Pieces between commas, but for commas in brackets."""
-    yield from filter(None, (part.strip() for part in re.split(r",(?![^\[]*\])", text)))
-
-
-def _expanded(text: str) -> Iterator[str]:
-    match = _RANGES.fullmatch(text)
-    if match is None:
-        yield text
-        return
-    for piece in match[2].split(","):
-        low, dash, high = (part.strip() for part in piece.partition("-"))
-        if not low.isdigit() or (dash and not high.isdigit()):
-            raise ValueError(f"{piece.strip()!r} is no number and no range such as 01-24")
-        numbers = range(int(low), int(high or low) + 1)
-        if not 0 < len(numbers) <= MOST_HOSTS:
-            raise ValueError(f"the range {piece.strip()} is empty, or has more than {MOST_HOSTS:,} hosts")
-        for number in numbers:
-            yield from _expanded(f"{match[1]}{number:0{len(low)}}{match[3]}")
+    return names
 
 
 class _Reading:
@@ -186,7 +161,7 @@ class _Reading:
         if text is None:
             return ()
         try:
-            return expand_hosts(text)
+            return _hosts(text)
         except ValueError as error:
             self._problem(where, f"{text!r}: {error}", "a slip in the list", 'such as "n[01-24]", or "n01,n02"')
             return ()

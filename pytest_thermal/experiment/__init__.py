@@ -7,7 +7,7 @@ from pytest_thermal.experiment.experiment import Experiment, LoadPlan, PhaseReco
 from pytest_thermal.experiment.lock import BenchLock, lock_folder
 from pytest_thermal.experiment.plan import Plan, PlanError, plan_for
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
-from pytest_thermal.experiment.slurm import SlurmStep, expand_nodes, slurm_step
+from pytest_thermal.experiment.slurm import SlurmStep, slurm_step
 from pytest_thermal.experiment.together import Together
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 
@@ -27,7 +27,6 @@ __all__ = [
     "SlurmStep",
     "ThresholdWatch",
     "Together",
-    "expand_nodes",
     "lock_folder",
     "plan_for",
     "slurm_step",

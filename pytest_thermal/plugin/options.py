@@ -38,7 +38,7 @@ def _nodes(text: str) -> tuple[int, tuple[str, ...]]:
     """Number of nodes, and their names where those are given: `4`, `n1,n2`, `n[1-4]`."""
     if text.strip().isdigit():
         return _count(text.strip()), ()
-    from pytest_thermal.experiment import expand_nodes
+    from pytest_thermal.bench.host_list import expand_nodes
 
     try:
         names = expand_nodes(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_thermal.bench import BenchError
-from pytest_thermal.bench.fleet_file import CARD_SLOT, FleetFile, expand_hosts, read_fleet_file
+from pytest_thermal.bench.fleet_file import CARD_SLOT, FleetFile, read_fleet_file
 
 
 def read(folder: Path, text: str) -> FleetFile:
@@ -51,9 +51,11 @@ def test_nodes_cards_and_places(tmp_path: Path) -> None:
         ('[[node]]\nhost = "n1"\nrak = "R1"', ["fleet.toml: [[node]] #1 rak", "nearest known key: rack"]),
         ('[[nodes]]\nhost = "n1"', ["fleet.toml: nodes", "nearest known key: node"]),
         ('[[node]]\nrack = "R1"', ["[[node]] #1", "has no host"]),
-        ('[[node]]\nhost = "n[3-1]"', ["[[node]] #1 host", "range 3-1 is empty"]),
+        ('[[node]]\nhost = "n[3-1]"', ["[[node]] #1 host", "'3-1' is no range of numbers"]),
         ('[[node]]\nhost = "n1"\nslot = 1.5', ["slot", "1.5"]),
-        ('[[node]]\nhost = "n 1"', ["no name of a host"]),
+        ('[[node]]\nhost = "n/1"', ["'n/1' is no name of a host"]),
+        ('[[node]]\nhost = "n[1-999999999]"', ["more than 100000 nodes"]),
+        ('[[node]]\nhost = " "', ["no name and no number"]),
         ('node = "n1"', ["not a table", "[[node]]"]),
         (
             '[[node]]\nhost = "node1"\n[[card]]\ndevice = "gpu0"\nhost = "node2"',
@@ -76,23 +78,3 @@ def test_all_slips_are_told_at_once(tmp_path: Path) -> None:
         read(tmp_path, '[[node]]\nhost = "n1"\nrak = 1\n[[node]]\nhots = "n2"\n')
     assert "rak" in str(caught.value)
     assert "hots" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "text, names",
-    [
-        ("n[01-03,7],gw1", ("n01", "n02", "n03", "n7", "gw1")),
-        ("r[1-2]n[1-2]", ("r1n1", "r1n2", "r2n1", "r2n2")),
-        ("n08", ("n08",)),
-        (" a , b ", ("a", "b")),
-        ("n[9-11]", ("n9", "n10", "n11")),
-    ],
-)
-def test_lists_of_hosts(text: str, names: tuple[str, ...]) -> None:
-    assert expand_hosts(text) == names
-
-
-@pytest.mark.parametrize("text", ["", "n[1-", "n[a-b]", "n1,n1", "n[1-999999999]", "../x"])
-def test_what_is_no_list_of_hosts(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        expand_hosts(text)

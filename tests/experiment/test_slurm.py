@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_thermal.experiment import SlurmStep, expand_nodes, slurm_step
+from pytest_thermal.bench.host_list import expand_nodes
+from pytest_thermal.experiment import SlurmStep, slurm_step
 
 STEP = {
     "SLURM_CLUSTER_NAME": "lab",

@@ -156,7 +156,7 @@ def names(count: int) -> list[str]:
     return [f"n{number:02}" for number in range(1, count + 1)]
 
 
-def write_fleet(archive: Path, count: int = 6, **special: Mapping[str, Any]) -> None:
+def write_fleet(archive: Path, count: int = 6, /, **special: Mapping[str, Any]) -> None:
     """Healthy nodes, but for those that are told of by name."""
     for host in names(count):
         if special.get(host) is not LEFT_OUT:

@@ -155,7 +155,7 @@ def test_missing_and_cut_nodes_never_pass_and_hide_nobody(tmp_path: Path) -> Non
     fleet = judged(tmp_path, fleet='[[node]]\nhost = "n[01-08]"\n')
     assert bad(fleet) == {"node[n02]", "node[n05]", f"consistency[{card_of(0)}]"}
     assert "cut off in steady, after 10 min of 60 min" in node(fleet, "n02").seen
-    assert node(fleet, "n05").seen.startswith("n05 is missing: fleet.toml names it")
+    assert node(fleet, "n05").seen.startswith("n05 is missing: fleet.toml tells of it")
     assert {node(fleet, name).outcome for name in ("n02", "n05")} == {Outcome.INCONCLUSIVE}
 
 
@@ -167,6 +167,11 @@ def test_a_node_that_the_others_ran_together_with_is_expected(tmp_path: Path) ->
     found = node(judged(tmp_path), "gone")
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "the run of n01" in found.seen
+
+
+def test_nodes_that_are_only_counted_are_missed_too(tmp_path: Path) -> None:
+    write_fleet(tmp_path, n01={"facts": lambda facts: facts.update(together={"names": [], "count": 8})})
+    assert bad(judged(tmp_path)) == {"node[unnamed-1]", "node[unnamed-2]"}
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class Ended:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         archive = folder / "runs"
-        rows = {f"n{number:02}": {"requests": request_rows(0.05)} for number in range(1, 9)}
+        rows: dict[str, Any] = {f"n{number:02}": {"requests": request_rows(0.05)} for number in range(1, 9)}
         rows["n03"]["rises"] = {2: 12.0}
         rows["n04"] = {"requests": request_rows(0.05, limited=0.5)}
         rows["n06"] = LEFT_OUT
@@ -82,7 +82,7 @@ def test_messages_are_the_findings_own(ended: Ended) -> None:
     assert message.startswith(f"consistency: {card_of(2)}: n03 gpu2 (branch A): rise")
     assert "\nlikely: " in message
     assert "\ntry: " in message
-    assert ended.cases["test_node[n06]"][1].startswith("inconclusive: node: n06 is missing: fleet.toml names it")
+    assert ended.cases["test_node[n06]"][1].startswith("inconclusive: node: n06 is missing: fleet.toml tells of it")
     assert "Traceback" not in ended.output
 
 

@@ -24,6 +24,7 @@ from pytest_thermal.recording.words import sensor_from_json
 
 _OF_A_RUN = re.compile(r"\d{8}T\d{6}Z_(?P<host>.+?)(?:-\d+)?")
 """The name of a run directory: when it began, and on which host."""
+MOST_COUNTED = 100_000
 COMPARED = "settled"
 """The check whose subjects are compared between nodes: every heated temperature, but single cores of a processor."""
 
@@ -44,6 +45,8 @@ class FoundRun:
     """Ids of the temperatures that are compared."""
     together: tuple[str, ...] = ()
     """Names of the nodes that it was made together with, its own too."""
+    count: int = 0
+    """How many nodes these were; 0 where it was alone."""
     is_log: bool = False
     trouble: str = ""
     """Why it cannot be read."""
@@ -78,12 +81,16 @@ class Roster:
         return tuple(sorted(known, key=natural))
 
 
-def find_fleet(folder: Path, *, expected: Mapping[str, str]) -> Roster:
+def find_fleet(folder: Path, *, expected: Mapping[str, str], count: int = 0, counted_by: str = "") -> Roster:
     """The nodes whose runs lie below a folder, and those that are expected.
 
     Args:
         folder: Run directories at any depth below it, and CSV files named after their host.
         expected: Host → where it says that it belongs to the fleet.
+        count: How many nodes there are, where that is known and their names are not; 0: nobody says.
+        counted_by: Who says that.
+
+    Of nodes that are only counted, each that is not there stands for itself, as ``unnamed-1`` and so on.
     """
     notes: list[str] = []
     by_node: dict[str, list[FoundRun]] = {}
@@ -99,6 +106,15 @@ def find_fleet(folder: Path, *, expected: Mapping[str, str]) -> Roster:
         expected_by = wanted.get(name, "")
         for one in known.get(name) or [NodeRuns(name=name, newest=None)]:
             nodes[one.name] = replace(one, expected_by=expected_by)
+    counts = [(count, counted_by)]
+    counts += [
+        (one.newest.count, f"the run of {name}, which was to be made together with others,")
+        for name, one in nodes.items()
+        if one.newest is not None
+    ]
+    most, by = max(counts)
+    for number in range(1, most - len(nodes) + 1):
+        nodes[f"unnamed-{number}"] = NodeRuns(name=f"unnamed-{number}", newest=None, expected_by=by)
     return Roster(folder=folder, nodes=nodes, notes=tuple(notes))
 
 
@@ -137,6 +153,7 @@ def _run(path: Path) -> FoundRun:
         machine=machine_of(facts),
         sensors=compared(_sensors(facts)),
         together=_together(facts),
+        count=_count(facts),
     )
 
 
@@ -144,6 +161,12 @@ def _together(facts: Mapping[str, Any]) -> tuple[str, ...]:
     told = facts.get("together")
     names = told.get("names") if isinstance(told, Mapping) else None
     return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
+def _count(facts: Mapping[str, Any]) -> int:
+    told = facts.get("together")
+    count = told.get("count") if isinstance(told, Mapping) else None
+    return count if isinstance(count, int) and 0 < count < MOST_COUNTED else 0
 
 
 def _log(path: Path) -> FoundRun:

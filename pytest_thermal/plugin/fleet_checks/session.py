@@ -75,7 +75,10 @@ class FleetSession:
         """The page, once it is written."""
         self.trouble = ""
         """Why the page could not be written."""
-        self.roster: Roster = find_fleet(self.folder, expected=dict(_expected(config, self.places)))
+        count = (options.value(config, "nodes") or (0, ()))[0]
+        self.roster: Roster = find_fleet(
+            self.folder, expected=dict(_expected(config, self.places)), count=count, counted_by="--nodes"
+        )
         explicit = is_explicit(config)
         self.judgement: FleetJudgement = FleetJudgement(
             self.roster,
@@ -196,10 +199,9 @@ def _places(config: pytest.Config, folder: Path) -> FleetFile | None:
 
 def _expected(config: pytest.Config, places: FleetFile | None) -> Iterator[tuple[str, str]]:
     """Nodes that must be there, and who says so."""
-    if any(option.name == "nodes" for option in options.OPTIONS):
-        told = options.value(config, "nodes")
-        if isinstance(told, tuple):
-            yield from ((name, "--nodes") for name in told[1])
+    told = options.value(config, "nodes")
+    if told is not None:
+        yield from ((name, "--nodes") for name in told[1])
     if places is not None:
         yield from ((host, places.path.name) for host in places.hosts)
 
