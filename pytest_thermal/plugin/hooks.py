@@ -233,7 +233,9 @@ def _conclude_observing(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     observer = config.stash[OBSERVER]
     if _is_worker(config):
-        config.workeroutput["thermal_observed"] = observer.told()  # type: ignore[attr-defined]
+        from pytest_thermal.model.said import packed
+
+        config.workeroutput["thermal_observed"] = packed(observer.told())  # type: ignore[attr-defined]
         return
     observer.take(observer.told())
     if OCP_DIAG in config.stash:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import packed, unpacked
 
 
 class How(str, Enum):
@@ -68,17 +69,21 @@ def plain_finding(found: Finding) -> dict[str, Any]:
     """A finding as plain JSON, without the transcript: for a wire, a file."""
     data = asdict(found)
     del data["transcript"]
-    return {
-        **data,
-        "outcome": str(found.outcome),
-        "warnings": list(found.warnings),
-        "evidence": {name: plain_scalar(value) for name, value in found.evidence.items()},
-    }
+    plain: dict[str, Any] = packed(
+        {
+            **data,
+            "outcome": str(found.outcome),
+            "warnings": list(found.warnings),
+            "evidence": {name: plain_scalar(value) for name, value in found.evidence.items()},
+        }
+    )
+    return plain
 
 
 def finding_of(data: Mapping[str, Any]) -> Finding:
     """The finding that `plain_finding` wrote down."""
-    return Finding(**{**data, "outcome": Outcome(data["outcome"]), "warnings": tuple(data["warnings"])})
+    told = unpacked(data)
+    return Finding(**{**told, "outcome": Outcome(told["outcome"]), "warnings": tuple(told["warnings"])})
 
 
 def plain_scalar(value: object) -> Scalar:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_thermal.model.said import unpacked
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, FLEET, FLEET_NOT_ASKED, THERMAL
 from pytest_thermal.reporting.gate import Need
 from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
@@ -165,7 +166,7 @@ class Observer:
         """Take over what a worker tells; a crashed one tells nothing."""
         told = (getattr(node, "workeroutput", None) or {}).get("thermal_observed")
         if told is not None:
-            self.take(told)
+            self.take(unpacked(told))
         if error:
             self.lost_workers.append(f"{node.gateway.id}: {error}")
 

@@ -136,6 +136,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
 KillWait=5
+SchedulerParameters=sched_interval=1,sched_min_interval=100000,bf_interval=1
 {nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
