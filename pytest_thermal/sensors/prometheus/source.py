@@ -134,7 +134,7 @@ class PrometheusSource:
             return f"what exporters tell is left out: {counted.problem.said}"
         hosts = several_hosts(counted.samples, self._server.ask("up == 0").samples, self._labels)
         if hosts and self._named:
-            return f"what exporters tell is left out: {hosts}"
+            return f"what exporters tell is left out: {'; '.join(hosts.splitlines())}"
         self._refusal = hosts
         self._names = () if hosts else tuple(sorted({one.name for one in counted.samples}))
         return ""
