@@ -135,7 +135,9 @@ def _all_needed(found: Found) -> None:
     here = sorted({one.identity for one in (*found.sensors, *(absent.sensor for absent in found.absent))})
     likely = "the name is another, or two sensors have it" if here else found.availability.reason
     advice = (
-        f"one of these, or its number alone: {'; '.join(here)}" if here else "take the name out of the bench's files"
+        f"one of these, or its number alone: {'; '.join(here)}"
+        if here
+        else "see to that, or take the name out of the bench's files"
     )
     raise SpecError(
         f"source {found.spec.name}: the bench says {wanted}, and there is no such sensor\n"

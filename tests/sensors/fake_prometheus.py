@@ -123,8 +123,9 @@ def serve(fake: FakePrometheus) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Head and body in one piece: two would wait for an acknowledgement, 40 ms each.
+        # Two pieces would wait for an acknowledgement, 40 ms each.
         wbufsize = -1
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             self._answer(urllib.parse.urlsplit(self.path).query)

@@ -35,7 +35,8 @@ class Told:
     """One answer of the server, taken apart."""
 
     at_seconds: float = 0.0
-    values: tuple[Sample, ...] = ()
+    values: Mapping[str, Sequence[tuple[Mark, Sample]]] = field(default_factory=dict)
+    """By metric, or an expression's key: its samples, and what stays of the series of each."""
     times: Mapping[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
     """By whose (a metric, an expression's key) and series: when it was sampled, in seconds of the server's clock."""
     down: frozenset[Target] = frozenset()
@@ -81,10 +82,10 @@ def reading_of(sensor: Sensor, series: Series, told: Told, intervals: Mapping[Ta
 
     if told.problem is not None:
         return missing(told.problem.missing, told.problem.said)
-    candidates = [one for one in told.values if series.is_role or one.name == series.key]
-    found = [one for one in candidates if mark_of(one.labels) in series.marks]
+    candidates = told.values.get(series.key, ())
+    found = [sample for mark, sample in candidates if mark in series.marks]
     if not found:
-        return missing(*_why_none(series, candidates, told))
+        return missing(*_why_none(series, [sample for _, sample in candidates], told))
     if len({one.text for one in found}) > 1 or (series.is_role and len(candidates) > 1):
         return missing(Missing.NOT_UNDERSTOOD, f"{max(len(found), len(candidates))} series where the start had one")
     sample = found[0]

@@ -19,7 +19,7 @@ from pytest_thermal.sensors.prometheus.exporters import Named
 from pytest_thermal.sensors.prometheus.freshness import PUSHED, Target, intervals_of, target
 from pytest_thermal.sensors.prometheus.hosts import several_hosts
 from pytest_thermal.sensors.prometheus.promql import marked, selector
-from pytest_thermal.sensors.prometheus.reading import Series, Told, reading_of
+from pytest_thermal.sensors.prometheus.reading import Mark, Series, Told, mark_of, reading_of
 from pytest_thermal.sensors.prometheus.roles import Role, roles_of
 from pytest_thermal.sensors.prometheus.server import Server
 from pytest_thermal.sensors.source import Absent, Availability
@@ -134,7 +134,7 @@ class PrometheusSource:
             return f"what exporters tell is left out: {counted.problem.said}"
         hosts = several_hosts(counted.samples, self._server.ask("up == 0").samples, self._labels)
         if hosts and self._named:
-            return f"what exporters tell is left out: {hosts}"
+            return f"what exporters tell is left out: {'; '.join(hosts.splitlines())}"
         self._refusal = hosts
         self._names = () if hosts else tuple(sorted({one.name for one in counted.samples}))
         return ""
@@ -223,11 +223,15 @@ def _told(answered: Answered, is_value: Callable[[Sample], bool], *, of: str = "
         return Sample(labels=kept, value=sample.value, text=sample.text)
 
     marks: dict[str, list[Sample]] = {}
+    values: dict[str, list[tuple[Mark, Sample]]] = {}
     for one in answered.samples:
-        marks.setdefault(one.labels.get(_OF, ""), []).append(bare(one))
+        sample = bare(one)
+        marks.setdefault(one.labels.get(_OF, ""), []).append(sample)
+        if is_value(one):
+            values.setdefault(of or sample.name, []).append((mark_of(sample.labels), sample))
     return Told(
         at_seconds=answered.at_seconds,
-        values=tuple(bare(one) for one in answered.samples if is_value(one)),
+        values=values,
         times={
             (name, one.series): one.value
             for name, found in marks.items() if (name == of if of else name not in _MARKS) for one in found
