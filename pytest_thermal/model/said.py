@@ -112,10 +112,20 @@ def joined(separator: str, parts: Iterable[str]) -> str:
     return Joined(separator, parts)
 
 
+def mapped(text: str, change: Callable[[str], str]) -> str:
+    """``change(text)``, which keeps what the text was made of where that can be changed piece by piece."""
+    return text.mapped(change) if isinstance(text, Said) else change(text)
+
+
+def in_english(text: str, english: str) -> str:
+    """The same message with another English text: cut, or set in lines; another language tells it in full."""
+    return text.shortened(english) if isinstance(text, Said) else english
+
+
 def shorten(text: str, most: int) -> str:
     """The text with no more than ``most`` characters, cut at a word; in another language it is told in full."""
     cut = textwrap.shorten(text, most, placeholder=" …")
-    return text.shortened(cut) if isinstance(text, Said) and cut != text else text if isinstance(text, Said) else cut
+    return text if cut == text else in_english(text, cut)
 
 
 def first_part(text: str, separator: str = "; ") -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import unpacked
 
 
 class How(str, Enum):
@@ -77,8 +78,9 @@ def plain_finding(found: Finding) -> dict[str, Any]:
 
 
 def finding_of(data: Mapping[str, Any]) -> Finding:
-    """The finding that `plain_finding` wrote down."""
-    return Finding(**{**data, "outcome": Outcome(data["outcome"]), "warnings": tuple(data["warnings"])})
+    """The finding that `plain_finding` wrote down, ``packed`` or not."""
+    known = unpacked(data)
+    return Finding(**{**known, "outcome": Outcome(known["outcome"]), "warnings": tuple(known["warnings"])})
 
 
 def plain_scalar(value: object) -> Scalar:

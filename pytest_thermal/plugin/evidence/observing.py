@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_thermal.model.said import packed, say
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, THERMAL
 from pytest_thermal.reporting.gate import Need
 from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
@@ -93,7 +94,9 @@ class Observer:
             "kinds": sorted(kinds),
             "benches": [] if active is None or (active.is_fallback and kinds <= {"thermal"}) else [_bench(active)],
             "runs": [] if thermal is None else _runs(thermal),
-            "third_parties": [] if thermal is None else [plain_finding(found) for found in thermal.by_third_parties],
+            "third_parties": []
+            if thermal is None
+            else [packed(plain_finding(found)) for found in thermal.by_third_parties],
             "collection_errors": self.collection_errors,
         }
         # A worker's words reach a process that may not know the key.
@@ -123,7 +126,7 @@ class Observer:
         if call.when == "call" or call.excinfo is not None:
             error = call.excinfo.value if call.excinfo is not None else None
             told = _known(item)
-            told["findings"] = [plain_finding(found) for found in item.stash.get(FINDINGS, [])]
+            told["findings"] = [packed(plain_finding(found)) for found in item.stash.get(FINDINGS, [])]
             told["simulated"] = _is_simulated(item, told["findings"])
             told["message"] = _message(error)
             told["measured_bad"] = call.when == "call" and _is_measured_bad(error)
@@ -161,7 +164,7 @@ class Observer:
         if told is not None:
             self.take(told)
         if error:
-            self.lost_workers.append(f"{node.gateway.id}: {error}")
+            self.lost_workers.append(say("{gateway}: {error}", gateway=node.gateway.id, error=error))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
