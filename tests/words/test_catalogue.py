@@ -36,6 +36,16 @@ def looked_up(source: str) -> Iterator[tuple[str | None, int]]:
             yield (text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else None), node.lineno
 
 
+def fixed(source: str) -> Iterator[tuple[str, int]]:
+    """Each text of a table of fixed words."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "ENGLISH":
+            table = node.value
+            for text in table.values if isinstance(table, ast.Dict) else ():
+                assert isinstance(text, ast.Constant)
+                yield str(text.value), text.lineno
+
+
 def fields(template: str) -> Counter[str]:
     """The values of a template, each with how it is written."""
     return Counter(

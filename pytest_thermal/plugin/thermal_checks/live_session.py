@@ -154,7 +154,8 @@ class LiveSession(ThermalSession):
 
         redactor = Redactor(self._active.bench.secrets())
         try:
-            self.report = write_page(judged_subject(self.judgement().recording, summary), redact=redactor.text)
+            subject = judged_subject(self.judgement().recording, summary, told=catalogue(self.config))
+            self.report = write_page(subject, redact=redactor.text)
         except Exception as error:  # noqa: BLE001 - a fault in it must not take the run's findings along
             self._warn(
                 say(

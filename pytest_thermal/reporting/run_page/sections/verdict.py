@@ -65,7 +65,7 @@ def findings(subject: Subject) -> Markup:
         for one in subject.findings
         for text in one.get("warnings") or ()
     ]
-    notes += [tag("li", str(text)) for text in subject.summary.get("warnings") or ()]
+    notes += [tag("li", text) for text in subject.warnings]
     if notes:
         parts.append(tag("section", tag("h3", words("notes")), tag("ul", *notes), class_="notes"))
     for outcome, key in (("passed", "passed_checks"), ("skipped", "skipped_checks")):
