@@ -7,7 +7,6 @@ import math
 
 from pytest_thermal.analysis import OwnTime
 from pytest_thermal.findings.run_facts import time_scale_of
-from pytest_thermal.model.said import joined
 from pytest_thermal.recording import Event, Recording
 
 CRITICAL = "critical"
@@ -80,6 +79,6 @@ def busy_beside(recording: Recording) -> str:
 
 
 def _text(event: Event) -> str:
-    return str(event.detail.get("text", "")) or joined(
-        ", ", (f"{name} {value}" for name, value in event.detail.items())
-    )
+    text = event.detail.get("text", "")
+    told = text if isinstance(text, str) else str(text)
+    return told or ", ".join(f"{name} {value}" for name, value in event.detail.items())

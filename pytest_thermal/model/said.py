@@ -36,7 +36,9 @@ class Said(str):
 
     def mapped(self, change: Callable[[str], str]) -> str:
         """With each value changed, as redaction does; plain text where the change also touches the template's words."""
-        values = {name: change(value) if isinstance(value, str) else value for name, value in self.values.items()}
+        values = {
+            name: mapped(value, change) if isinstance(value, str) else value for name, value in self.values.items()
+        }
         whole = _filled(self.template, values)
         if change(_filled(self.template, self.values)) != whole:
             return change(str(self))
@@ -83,7 +85,7 @@ class Joined(Said):
 
     def mapped(self, change: Callable[[str], str]) -> str:
         """As ``Said.mapped``."""
-        parts = tuple(change(part) for part in self.parts)
+        parts = tuple(mapped(part, change) for part in self.parts)
         whole = self.template.join(parts)
         if change(str(self)) != whole:
             return change(str(self))
@@ -130,12 +132,16 @@ def shorten(text: str, most: int) -> str:
 
 def first_part(text: str, separator: str = "; ") -> str:
     """The first of several texts in a row."""
-    return text.parts[0] if isinstance(text, Joined) and text.parts else text.partition(separator)[0]
+    if isinstance(text, Joined):
+        return text.parts[0] if text.parts and text.template == separator else text
+    return text if separator not in text else text.partition(separator)[0]
 
 
 def last_part(text: str, separator: str = "; ") -> str:
     """The last of several texts in a row."""
-    return text.parts[-1] if isinstance(text, Joined) and text.parts else text.rpartition(separator)[2]
+    if isinstance(text, Joined):
+        return text.parts[-1] if text.parts and text.template == separator else text
+    return text if separator not in text else text.rpartition(separator)[2]
 
 
 def tell(value: Value, table: Mapping[str, str]) -> Value:
@@ -151,6 +157,17 @@ def packed(data: Any) -> Any:
         return {name: packed(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [packed(value) for value in data]
+    return str(data) if type(data) is not str and isinstance(data, str) else data
+
+
+def plain(data: Any) -> Any:
+    """The same structure with plain ``str`` for each ``Said`` in it: what xdist sends must be of Python's own types."""
+    if isinstance(data, str):
+        return str(data)
+    if isinstance(data, Mapping):
+        return {plain(name): plain(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [plain(value) for value in data]
     return data
 
 

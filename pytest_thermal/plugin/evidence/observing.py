@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_thermal.model.said import packed, say
+from pytest_thermal.model.said import packed, plain, say
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, THERMAL
 from pytest_thermal.reporting.gate import Need
 from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
@@ -100,7 +100,7 @@ class Observer:
             "collection_errors": self.collection_errors,
         }
         # A worker's words reach a process that may not know the key.
-        return told if active is None else cast("dict[str, Any]", active.redactor.data(told))
+        return cast("dict[str, Any]", plain(told if active is None else active.redactor.data(told)))
 
     # ---------------------------------------------------------------------------------------------------------- hooks
 
@@ -130,7 +130,7 @@ class Observer:
             told["simulated"] = _is_simulated(item, told["findings"])
             told["message"] = _message(error)
             told["measured_bad"] = call.when == "call" and _is_measured_bad(error)
-            vars(report)["thermal"] = told
+            vars(report)["thermal"] = plain(told)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -44,7 +44,7 @@ def add_properties(item: pytest.Item, found: Finding, *, simulated: bool, run: P
     if run is not None:
         properties["run_directory"] = str(run.resolve())
     properties["node"] = node_of(item.config)
-    item.user_properties += [(f"thermal_{name}", value) for name, value in properties.items()]
+    item.user_properties += [(f"thermal_{name}", plain_scalar(value)) for name, value in properties.items()]
     mark = ("thermal_simulated", simulated)
     if mark not in item.user_properties:
         item.user_properties.append(mark)

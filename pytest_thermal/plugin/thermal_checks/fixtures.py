@@ -39,8 +39,9 @@ def thermal(request: pytest.FixtureRequest, thermal_run: ThermalRun) -> JudgedRu
     broken = session.broken()
     if broken:
         from pytest_thermal.model.said import first_part, say
+        from pytest_thermal.plugin.outcomes import skip
 
-        pytest.skip(say("blocked: {because}", because=first_part(broken, "\n")))
+        skip(say("blocked: {because}", because=first_part(broken, "\n")))
     return JudgedRun(thermal_run, request.node)
 
 
