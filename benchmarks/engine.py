@@ -21,6 +21,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import venv
@@ -44,6 +45,9 @@ CLIENTS = (
     "httpx uvloop", "httpx asyncio", "requests threads", "wrk",
 )  # fmt: skip
 BYTES_ONLY = "ours, bytes only"
+SHARED = (1, 2)
+WARM_SECONDS = 6.0
+"""Of a whole load: longer than its own health looks back before it judges."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +342,78 @@ def client(name: str, url: str, cell: Cell, seconds: float) -> dict[str, Any]:
     return importlib.import_module("uvloop").run(work)  # type: ignore[no-any-return]
 
 
+# --- the whole load, among several processes -----------------------------------------------------------------------
+
+
+def shared(url: str, *, streams: int, processes: int, seconds: float) -> dict[str, float | str]:
+    """What the load tells of itself, with so many streams in so many processes; CPU is that of all of them."""
+    from pydantic import SecretStr
+
+    from pytest_thermal.bench import Domain, Inference, ModelRoute, Stress, Timeouts
+    from pytest_thermal.load import start
+    from pytest_thermal.load.inference_work import inference_work
+    from pytest_thermal.recording import RunClock
+
+    domain = Domain(name="reference", base_url=url, key=SecretStr("none"), route=ModelRoute(default="m"))
+    with tempfile.TemporaryDirectory() as folder:
+        work = inference_work(
+            domains=[domain],
+            inference=Inference(max_tokens=32),
+            stress=Stress(
+                concurrent_requests=streams, request_interval_seconds=0.0, inference_workers=processes
+            ),
+            timeouts=Timeouts(connect_seconds=20.0, read_seconds=20.0),
+            run=Path(folder),
+            clock=RunClock.start(),
+            limit_seconds=300.0,
+            environ={},
+            calibration_seconds=0.0,
+        )  # fmt: skip
+        with start(work) as load:
+            while load.alive and not load.status().ok:
+                time.sleep(0.1)
+            time.sleep(WARM_SECONDS)
+            before, used = load.status(), load.used
+            begin = time.monotonic()
+            time.sleep(seconds)
+            after, now_used = load.status(), load.used
+            wall = time.monotonic() - begin
+    if used is None or now_used is None or not after.ok > before.ok:
+        return {"trouble": after.text}
+    tokens = (after.completion_tokens - before.completion_tokens) / wall
+    cores = (now_used.cpu_seconds - used.cpu_seconds) / (now_used.at_seconds - used.at_seconds)
+    return {
+        "tokens": tokens,
+        "cores": cores,
+        "cpu_us": cores / tokens * 1e6,
+        "busiest": after.cpu_share or 0.0,
+        "lag_ms": 1e3 * (after.loop_lag_p99_seconds or 0.0),
+        "gap_p50_ms": 1e3 * (after.itl_p50_seconds or 0.0),
+        "gap_p99_ms": 1e3 * (after.itl_p99_seconds or 0.0),
+        "limited": after.client_limited,
+    }
+
+
+def tell_shared(python: str, streams: int, seconds: float) -> None:
+    """One process beside several, each with the whole load; nothing is pinned but the server."""
+    print(f"\n### the whole load: {streams:,} streams of 50 tokens/s, among processes\n")
+    print("| processes | tokens/s | CPU µs a token | cores | % of its core, the busiest | loop lag p99 ms | gap p50 ms "
+          "| gap p99 ms | it says |")  # fmt: skip
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|---|", flush=True)
+    for processes in SHARED:
+        with server(python, Cell(name="shared", parallel=streams, stream=True, whole_seconds=0.0)) as url:
+            found = shared(url, streams=streams, processes=processes, seconds=seconds)
+        if "trouble" in found:
+            print(f"| {processes} | {found['trouble']} | | | | | | | |", flush=True)
+            continue
+        print(
+            f"| {processes} | {found['tokens']:,.0f} | {found['cpu_us']:.1f} | {found['cores']:.2f} "
+            f"| {found['busiest']:.0%} | {found['lag_ms']:.1f} | {found['gap_p50_ms']:.1f} | {found['gap_p99_ms']:.1f} "
+            f"| {'client-limited' if found['limited'] else '–'} |",
+            flush=True,
+        )
+
+
 # --- the run ---------------------------------------------------------------------------------------------------
 
 
@@ -418,6 +494,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=1, help="of each; medians are told")
     parser.add_argument("--only", default="", help="measure the clients whose name holds this")
+    parser.add_argument(
+        "--shared", type=int, default=1024, metavar="STREAMS", help="of the whole load; 0 leaves it out"
+    )
+    parser.add_argument("--only-shared", action="store_true", help="measure nothing but the whole load")
     parser.add_argument("--here", action="store_true", help="use this Python and what it has, install nothing")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     parser.add_argument("--cell", help=argparse.SUPPRESS)
@@ -429,7 +509,7 @@ def main() -> int:
         return 0
     python = sys.executable if options.here else peers()
     print(f"\n{versions(python)}; load average {os.getloadavg()[0]:.1f} before")
-    for cell in CELLS:
+    for cell in () if options.only_shared else CELLS:
         what = "streamed token (50 ms, then 32 every 20 ms)" if cell.stream else "request"
         wait = f", server takes {cell.whole_seconds * 1e3:g} ms" if cell.whole_seconds else ""
         print(f"\n### {cell.parallel} in parallel{wait}\n")
@@ -450,6 +530,8 @@ def main() -> int:
                 f"| {found['share']:.0%} | {' | '.join(late)} |",
                 flush=True,
             )
+    if options.shared:
+        tell_shared(python, options.shared, max(6.0, options.seconds))
     print(f"\nload average {os.getloadavg()[0]:.1f} after; ratios are to the first row, which is what the load uses")
     return 0
 

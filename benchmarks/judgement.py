@@ -44,8 +44,21 @@ LOST, HOLE_SECONDS = 0.001, 4.0
 """Share of single readings that are lost; the length of the one longer hole of each card."""
 
 
-def write_run(archive: Path, hours: float, *, per_second: float, only_temperatures: bool, seed: int = 1) -> Path:
-    """A finished and sealed run directory of ``hours`` with 72 sensors at 1 s and so many requests a second."""
+def write_run(
+    archive: Path,
+    hours: float,
+    *,
+    per_second: float,
+    only_temperatures: bool,
+    seed: int = 1,
+    node: str = "",
+    warmer: Mapping[int, float] | None = None,
+    period_seconds: float = 1.0,
+) -> Path:
+    """A finished and sealed run directory of ``hours`` with 72 sensors and so many requests a second.
+
+    ``node`` is the machine that it says it was made on; ``warmer`` is by how many °C its cards rise more.
+    """
     rng = np.random.default_rng(seed)
     whole = hours * 3600.0
     lengths = {"baseline": 300.0, "ramp": 120.0, "steady": whole - 1020.0, "cooldown": 600.0}
@@ -53,9 +66,13 @@ def write_run(archive: Path, hours: float, *, per_second: float, only_temperatur
     for name, seconds in lengths.items():
         phases.append({"name": name, "start_seconds": start, "end_seconds": start + seconds})
         start += seconds
-    times = START_SECONDS + 0.2 + np.arange(round(whole))
+    times = START_SECONDS + 0.2 + np.arange(0.0, whole, period_seconds)
     times += rng.uniform(0.0, 0.004, times.size)
-    columns = [column for card in range(CARDS) for column in _card(rng, card, times, only_temperatures)]
+    columns = [
+        column
+        for card in range(CARDS)
+        for column in _card(rng, card, times, only_temperatures, (warmer or {}).get(card, 0.0))
+    ]
     run = create_run(
         archive,
         facts={
@@ -65,7 +82,7 @@ def write_run(archive: Path, hours: float, *, per_second: float, only_temperatur
             "plan": {"seconds": lengths},
         },
         clock=RunClock(unix_seconds=START_SECONDS, monotonic_seconds=0.0),
-        name=f"simulated-{hours:g}h",
+        name=node or f"simulated-{hours:g}h",
     )
     file = f"{SAMPLES}/{SOURCE}.csv"
     with (run / file).open("w", encoding="utf-8") as samples:
@@ -77,8 +94,9 @@ def write_run(archive: Path, hours: float, *, per_second: float, only_temperatur
     facts.update(
         state="finished",
         end_seconds=start,
-        recorder={"period_seconds": 1.0},
-        sources={SOURCE: {"period_seconds": 1.0, "segments": [{"file": file}], "missed": 0}},
+        host={**facts["host"], **({"name": node} if node else {})},
+        recorder={"period_seconds": period_seconds},
+        sources={SOURCE: {"period_seconds": period_seconds, "segments": [{"file": file}], "missed": 0}},
         sensors=[sensor_to_json(sensor) for sensor, _, _ in columns],
         phases=phases,
     )
@@ -87,7 +105,9 @@ def write_run(archive: Path, hours: float, *, per_second: float, only_temperatur
     return run
 
 
-def _card(rng: np.random.Generator, card: int, times: Floats, only_temperatures: bool) -> Iterator[Column]:
+def _card(
+    rng: np.random.Generator, card: int, times: Floats, only_temperatures: bool, warmer: float = 0.0
+) -> Iterator[Column]:
     count = times.size
     since_on, since_off = times - START_SECONDS - 300.0, times - times[-1] + 600.0
     loaded = (since_on >= 0) & (since_off < 0)
@@ -107,8 +127,10 @@ def _card(rng: np.random.Generator, card: int, times: Floats, only_temperatures:
         return sensor, style, values
 
     gpu = f"gpu{card}"
-    yield column(f"{gpu}.temperature_celsius", Unit.CELSIUS, "%.0f", temperature(34.0, 0.4), slowdown=90.0)
-    yield column(f"{gpu}.memory.temperature_celsius", Unit.CELSIUS, "%.0f", temperature(38.0, 0.4), slowdown=95.0)
+    yield column(f"{gpu}.temperature_celsius", Unit.CELSIUS, "%.0f", temperature(34.0 + warmer, 0.4), slowdown=90.0)
+    yield column(
+        f"{gpu}.memory.temperature_celsius", Unit.CELSIUS, "%.0f", temperature(38.0 + warmer, 0.4), slowdown=95.0
+    )
     if only_temperatures:
         for part in range(7):
             name = f"{gpu}.part{part}.temperature_celsius"

@@ -2,6 +2,9 @@
 
 ``python benchmarks/report.py [--cards 16] [--hours 24] [--period 1] [--out FILE]``: that run, and halves of it, to see
 whether the time grows as the run does. Memory is of a process of its own for each.
+
+``python benchmarks/report.py --fleet RESULTS [--nodes 48] [--allure DIR]``: Allure's report of many nodes instead, each
+with the results of one run (``--alluredir``) under a name of its own, beside the report of that one node.
 """
 
 from __future__ import annotations
@@ -9,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,7 +41,13 @@ def main() -> None:
     parser.add_argument("--period", type=float, default=1.0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--fleet", type=Path, metavar="RESULTS")
+    parser.add_argument("--nodes", type=int, default=48)
+    parser.add_argument("--allure", type=Path, default=Path(".allure"))
     given = parser.parse_args()
+    if given.fleet is not None:
+        fleet(given.fleet, given.nodes, given.allure)
+        return
     if given.one:
         print(json.dumps(measure(given.cards, given.hours, given.period, given.out)))
         return
@@ -55,6 +66,53 @@ def main() -> None:
             f"{found['cpu_seconds']:>7.2f} {found['added_mb']:>6.0f} MB {each / first:>10.2f} ×"
         )
     print("memory: what making the page added at its peak to that of the recording itself")
+
+
+def fleet(results: Path, nodes: int, allure: Path) -> None:
+    """One node and many, twice each: the second time a history is there."""
+    print(f"{'nodes':>6} {'results':>10} {'page':>9} {'history':>9} {'seconds':>8} {'CPU':>7}")
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (1, nodes):
+            collected = Path(folder, f"of {count}")
+            for number in range(count):
+                copy_of_node(results, collected / f"run-{number}", f"node-{number:02}")
+            size = sum(file.stat().st_size for file in collected.rglob("*") if file.is_file())
+            for again in ("", " again"):
+                collected = collected.rename(collected.with_name(f"{collected.name}{again}"))
+                command = [sys.executable, "-m", "pytest_thermal.reporting.allure_report", "--merge"]
+                command += ["--results", str(collected), "--allure", str(allure)]
+                command += ["--output", f"{folder}/page", "--history", f"{folder}/{count}.jsonl"]
+                begin, cpu = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+                subprocess.run(command, check=True, capture_output=True)
+                spent = time.perf_counter() - begin
+                cpu = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - cpu
+                page, history = Path(folder, "page", "index.html"), Path(folder, f"{count}.jsonl")
+                print(
+                    f"{count:>6} {size / 1e6:>7.1f} MB {page.stat().st_size / 1e6:>6.1f} MB "
+                    f"{history.stat().st_size / 1e6:>6.1f} MB {spent:>8.1f} {cpu:>7.1f}",
+                    flush=True,
+                )
+
+
+def copy_of_node(results: Path, into: Path, node: str) -> None:
+    """The results of one node as another's: files, ids and labels of its own."""
+    into.mkdir(parents=True)
+    names = {file.name: f"{node}-{file.name}" for file in results.iterdir() if file.is_file()}
+    for name, own in names.items():
+        if not name.endswith(".json"):
+            shutil.copy(results / name, into / (name if name == "environment.properties" else own))
+            continue
+        text = (results / name).read_text(encoding="utf-8")
+        for other, renamed in names.items():
+            if "-attachment." in other:
+                text = text.replace(f'"{other}"', f'"{renamed}"')
+        data = json.loads(text)
+        if name.endswith("-result.json"):
+            data["uuid"] = f"{node}-{data['uuid']}"
+            for told in (*data.get("labels", ()), *data.get("parameters", ())):
+                if told["name"] == "node":
+                    told["value"] = node
+        (into / own).write_text(json.dumps(data), encoding="utf-8")
 
 
 def measure(cards: int, hours: float, period: float, out: Path | None) -> dict[str, float]:

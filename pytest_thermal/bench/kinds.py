@@ -13,12 +13,15 @@ from typing import Protocol
 from pydantic import SecretStr
 
 from pytest_thermal.bench.secrets import describe_key, looks_like_key
-from pytest_thermal.bench.urls import normalise_base_url
+from pytest_thermal.bench.urls import normalise_base_url, normalise_server_url
 from pytest_thermal.model.said import joined, say
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\s*")
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|sec|m|min|h)?\s*")
 _SECONDS_PER = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DEVICE = re.compile(r"[a-z][a-z0-9_]*")
+_SENSOR_ID = re.compile(rf"{_DEVICE.pattern}(?:\.[a-z0-9_]+)*")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
@@ -288,11 +291,13 @@ class Sensors(_Base):
         found: dict[str, str] = {}
         for device, sensor in value.items():
             source, colon, name = sensor.partition(":") if isinstance(sensor, str) else ("", "", "")
-            if not (re.fullmatch("[a-z][a-z0-9_]*", str(device)) and colon and name.strip() and source in self.sources):
+            named = _SENSOR_ID if source == "prometheus" else _DEVICE
+            if not (named.fullmatch(str(device)) and colon and name.strip() and source in self.sources):
                 raise UnfitError(
                     self._expected(), likely=say("the name of its source is missing, or the device is no word")
                 )
-            found[str(device)] = f"{source}:{' '.join(name.split())}"
+            # What stands between the quotes of PromQL is kept as it is.
+            found[str(device)] = f"{source}:{name.strip() if source == 'prometheus' else ' '.join(name.split())}"
         if len(set(found.values())) != len(found):
             raise UnfitError(say("{expected}, each sensor once", expected=self._expected()))
         return found, None
@@ -303,6 +308,46 @@ class Sensors(_Base):
     def show(self, value: object) -> str:
         pairs = value.items() if isinstance(value, Mapping) else ()
         return ", ".join(f'{device} = "{sensor}"' for device, sensor in pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerAddress(_Base):
+    """The address of a server other than a gateway: no version belongs to it."""
+
+    def read(self, value: object, *, expanded: bool) -> tuple[str, str | None]:
+        if not isinstance(value, str):
+            raise UnfitError("an address in quotes, such as http://127.0.0.1:9090")
+        try:
+            return normalise_server_url(value)
+        except ValueError as error:
+            raise UnfitError(
+                "an address such as http://127.0.0.1:9090",
+                seen=str(error),
+                likely="more or less was pasted than scheme, host, port and path",
+            ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels(_Base):
+    """A table of Prometheus' labels and their values, each a text or several: ``{instance = "node7"}``."""
+
+    def read(self, value: object, *, expanded: bool) -> tuple[Mapping[str, tuple[str, ...]], str | None]:
+        if not isinstance(value, Mapping) or not value:
+            raise UnfitError(self._EXPECTED)
+        found: dict[str, tuple[str, ...]] = {}
+        for label, given in value.items():
+            texts = given if isinstance(given, (list, tuple)) else [given]
+            right = texts and all(isinstance(text, str) and text.strip() for text in texts)
+            if not (_LABEL.fullmatch(str(label)) and right):
+                raise UnfitError(self._EXPECTED)
+            found[str(label)] = tuple(str(text).strip() for text in texts)
+        return found, None
+
+    _EXPECTED = 'a table of labels and texts, such as {instance = "node7"} or {instance = ["node7", "bmc-node7"]}'
+
+    def show(self, value: object) -> str:
+        pairs = value.items() if isinstance(value, Mapping) else ()
+        return ", ".join(f"{label} = {' or '.join(texts)}" for label, texts in pairs)
 
 
 def parse_duration(value: object) -> float:

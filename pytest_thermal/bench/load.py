@@ -13,7 +13,7 @@ from pytest_thermal.bench.candidates import Candidate, Findings, add_leaves, add
 from pytest_thermal.bench.dialects import dialect_defaults, domain_tables, leaves
 from pytest_thermal.bench.domains import build_domains
 from pytest_thermal.bench.errors import BenchError, one_line
-from pytest_thermal.bench.files import CONFIG, IPMI_PASSWORD
+from pytest_thermal.bench.files import CONFIG, IPMI_PASSWORD, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import (
     Bench,
@@ -78,11 +78,21 @@ def load_bench(
     for file, tree in trees.items():
         add_leaves(leaves(file, tree), environ, findings)
     bench = _build(folder, trees, findings, complete=complete, demo=demo) if trees else None
-    if bench is not None and bench.monitor.ipmi_host and environ.get(IPMI_PASSWORD):
-        bench = bench.model_copy(update={"ipmi_password": SecretStr(environ[IPMI_PASSWORD])})
+    if bench is not None:
+        bench = bench.model_copy(update=_source_secrets(bench.monitor, environ))
     if bench is None or findings.problems:
         raise BenchError.of(findings.problems, folder=folder, redact=Redactor(findings.secrets).text)
     return bench
+
+
+def _source_secrets(monitor: Monitor, environ: Mapping[str, str]) -> dict[str, SecretStr]:
+    """What sources of sensors take from the environment, where the bench has such a source."""
+    wanted = {
+        "ipmi_password": (IPMI_PASSWORD, monitor.ipmi_host),
+        "prometheus_password": (PROMETHEUS_PASSWORD, monitor.prometheus_url),
+        "prometheus_token": (PROMETHEUS_TOKEN, monitor.prometheus_url),
+    }
+    return {field: SecretStr(environ[name]) for field, (name, asked) in wanted.items() if asked and environ.get(name)}
 
 
 def _read(folder: Path, findings: Findings) -> tuple[dict[str, Mapping[str, object]], bool]:
@@ -118,6 +128,7 @@ def _build(
     )
     if isinstance(cluster, Cluster):
         _check_topology(cluster, count, findings)
+    _check_prometheus(parts["monitor"], findings)
     if findings.problems:
         return None
     redactor = Redactor(findings.secrets)
@@ -200,6 +211,19 @@ def _check_topology(cluster: Cluster, domains: int, findings: Findings) -> None:
             ),
             say("total_gpus was not changed along with the domains"),
             say("correct [cluster], or remove domains"),
+        )
+
+
+def _check_prometheus(monitor: Part | None, findings: Findings) -> None:
+    if not isinstance(monitor, Monitor) or monitor.prometheus_url or "monitor.prometheus_url" in findings.failed:
+        return
+    asked = [device for device, sensor in monitor.sensors.items() if sensor.startswith("prometheus:")]
+    if asked:
+        findings.add_problem(
+            f"{CONFIG}: [monitor] sensors",
+            f"{', '.join(asked)} is to come from Prometheus, and no server is named",
+            "prometheus_url was forgotten",
+            'prometheus_url = "http://127.0.0.1:9090" in [monitor]',
         )
 
 

@@ -69,6 +69,8 @@ class Stress(Part):
     warmup_seconds: float = 120.0
     cpu_workers: int | None = None
     gpu_workers: int | None = None
+    inference_workers: int | None = None
+    """Processes that share the requests; None for as many as they need."""
     inference_ratio: float = 0.6
     """Share of issued work items that are inference requests, 0 to 1."""
 
@@ -83,11 +85,19 @@ class Monitor(Part):
     cpu_zones: tuple[str | int, ...] | None = None
     gpu_indices: tuple[int, ...] | None = None
     sensors: Mapping[str, str] = {}
-    """Sensors whose own names do not say what they are, by the device that they are: `pump0` to `ipmi:FAN 7`."""
+    """Sensors whose own names do not say what they are, by the device that they are: `pump0` to `ipmi:FAN 7`.
+
+    Of a PromQL expression (`prometheus:…`) also by the sensor's whole id: `"flow.rate_liters_per_minute"`.
+    """
     ipmi_host: str | None = None
     """The BMC's address, with `:port` where it is not 623; None for the BMC of this machine, asked from inside."""
     ipmi_user: str | None = None
     ipmi_cipher_suite: int | None = None
+    prometheus_url: str | None = None
+    """Normalised: up to where `/api/v1/query` begins, without a trailing slash."""
+    prometheus_user: str | None = None
+    prometheus_labels: Mapping[str, tuple[str, ...]] = {}
+    """Which of the server's series are this bench's: by label, the values that it may have."""
     alert_threshold_cpu_celsius: float = 85.0
     alert_threshold_gpu_celsius: float = 83.0
     critical_threshold_cpu_celsius: float | None = None
@@ -163,6 +173,10 @@ class Bench(Part):
     logging: Logging = Logging()
     ipmi_password: SecretStr | None = None
     """`$IPMI_PASSWORD`, where the BMC is asked over the network."""
+    prometheus_password: SecretStr | None = None
+    """`$PROMETHEUS_PASSWORD`, where Prometheus is asked as a user."""
+    prometheus_token: SecretStr | None = None
+    """`$PROMETHEUS_TOKEN`, where Prometheus is asked without a user."""
     origins: Mapping[str, str] = {}
     """Where each setting came from, by its dotted name: `timeouts.read_seconds`, `domains.east.base_url`."""
     notes: tuple[str, ...] = ()
@@ -177,6 +191,7 @@ class Bench(Part):
         return self.origins[setting]
 
     def secrets(self) -> tuple[SecretStr, ...]:
-        """Every key of the bench, and the BMC's password, each once."""
-        keys = [*(domain.key for domain in self.domains), self.ipmi_password]
+        """Every key of the bench, and what the BMC and Prometheus want to know, each once."""
+        others = (self.ipmi_password, self.prometheus_password, self.prometheus_token)
+        keys = [*(domain.key for domain in self.domains), *others]
         return tuple(dict.fromkeys(key for key in keys if key is not None))

@@ -82,7 +82,7 @@ def read_file(folder: Path, name: str) -> Mapping[str, object]:
         UnreadableError: It cannot be read, is not UTF-8, or breaks the rules of JSON or TOML.
     """
     text = _text(folder / name)
-    return _toml(text) if name == CONFIG else _json(text)
+    return _toml(text, name) if name.endswith(".toml") else _json(text)
 
 
 _RIGHTS = {
@@ -148,7 +148,9 @@ def _text(path: Path) -> str:
             path.name,
             say("is empty"),
             say("writing it was cut short, or it was only touched"),
-            say("fill it, or remove it: one of the two files is enough"),
+            say("fill it, or remove it: one of the two files is enough")
+            if path.name in FILES
+            else say("fill it, or remove it"),
         )
     return text
 
@@ -259,16 +261,16 @@ def _json_cause(error: json.JSONDecodeError) -> tuple[str, str]:
     return next((likely, remedy) for holds, likely, remedy in causes if holds)
 
 
-def _toml(text: str) -> Mapping[str, object]:
+def _toml(text: str, name: str = CONFIG) -> Mapping[str, object]:
     try:
         content: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
         where = (
-            say("{config}: line {found}, column {found_2}", config=CONFIG, found=found[1], found_2=found[2])
+            say("{config}: line {found}, column {found_2}", config=name, found=found[1], found_2=found[2])
             if found
-            else say("{config}: end of the file", config=CONFIG)
+            else say("{config}: end of the file", config=name)
         )
         line = text.splitlines()[int(found[1]) - 1] if found and int(found[1]) <= len(text.splitlines()) else ""
         likely, remedy = _toml_cause(message, line)
@@ -277,7 +279,7 @@ def _toml(text: str) -> Mapping[str, object]:
         ) from None
     except (ValueError, RecursionError):
         raise _unreadable(
-            CONFIG,
+            name,
             say("not usable TOML: a number of thousands of digits, or brackets nested without end"),
             say("another file was put in its place"),
             say("compare it with a template"),

@@ -60,6 +60,36 @@ def normalise_base_url(text: str) -> tuple[str, str | None]:
     return url, say("{names}: {url}", names=joined(", ", said), url=url) if said else None
 
 
+def normalise_server_url(text: str) -> tuple[str, str | None]:
+    """The address of a Prometheus, without a trailing slash and without ``/api/v1…`` or the page ``/graph``.
+
+    Returns:
+        The address, and one sentence on what was corrected, or None.
+
+    Raises:
+        ValueError: As :func:`normalise_base_url`.
+    """
+    said: list[str] = []
+    address = _trimmed(text, said)
+    scheme, rest = _scheme(address, said)
+    authority, path, tail = _split(rest)
+    if tail:
+        said.append("query and fragment removed")
+    _refuse_key(authority, schemeless=scheme is None)
+    host, port = _host_and_port(authority, said)
+    if scheme is None:
+        scheme = "http" if _is_near(host, port) and port != 443 else "https"
+        said.append(f"{scheme}:// added")
+    bare = re.sub(r"(?:/api(?:/v1(?:/.*)?)?|/(?:graph|query|targets))?/*$", "", f"/{path.strip('/')}").strip("/")
+    if any(part in (".", "..") for part in bare.split("/")):
+        raise ValueError("there is a . or .. in the path")
+    if bare != path.strip("/"):
+        said.append(f"/{path.strip('/').removeprefix(bare).strip('/')} removed")
+    segments = "".join(f"/{quote(part, safe='%:@!$&()*+,;=~-._')}" for part in bare.split("/") if part)
+    url = f"{scheme}://{host}{'' if port is None else f':{port}'}{segments}"
+    return url, f"{', '.join(said)}: {url}" if said else None
+
+
 def _trimmed(text: str, said: list[str]) -> str:
     address = text.strip()
     if len(address) > 1 and address[0] in "\"'<" and address[-1] in "\"'>":

@@ -31,6 +31,8 @@ class _Gauge:
     share: float = 0.0
     """One sigma, as a share of the value."""
     most: float = math.inf
+    exact: bool = False
+    """Whether it has no noise at all."""
 
 
 class Track(NamedTuple):
@@ -77,7 +79,7 @@ class SimulatedMachine:
 
     def _reading(self, gauge: _Gauge) -> Reading:
         exact = gauge.take(self._state)
-        noise = self._rng.gauss(0.0, gauge.noise + gauge.share * exact)
+        noise = 0.0 if gauge.exact else self._rng.gauss(0.0, gauge.noise + gauge.share * exact)
         value = min(max(round((exact + noise) / gauge.step) * gauge.step, 0.0), gauge.most)
         seen = self._sensing.spoil(gauge.sensor.id, round(value, 6), self._state.since)
         if seen is None:
@@ -246,6 +248,12 @@ def _loop_gauges() -> Sequence[_Gauge]:
         _probe("coolant_supply", "coolant to the plates", lambda state: state.supply_celsius),
         _probe("coolant_return", "coolant from the plates", lambda state: state.return_celsius),
         _probe("ambient", "air at the radiator", lambda state: state.ambient_celsius),
+        _Gauge(
+            sensor=_sensor("leak0", "detector_state", Unit.STATE, "leak detector under the loop"),
+            take=lambda state: state.leak,
+            step=1.0,
+            exact=True,
+        ),
     )
 
 

@@ -41,14 +41,13 @@ def _always(condition: Condition) -> Callable[[], Fault]:
     return lambda: lambda _since, _rng: condition
 
 
-def _pump_stop() -> Fault:
-    """In the middle of steady when the ramp is as long as the demo bench's."""
-    stopped = Condition(pump=0.0)
+def _in_steady(condition: Condition) -> Callable[[], Fault]:
+    """From the middle of steady on, when the ramp is as long as the demo bench's."""
 
     def now(since: Since, rng: random.Random) -> Condition:  # noqa: ARG001 - as every fault is called
-        return stopped if since.on is not None and since.on >= 350.0 else HEALTHY
+        return condition if since.on is not None and since.on >= 350.0 else HEALTHY
 
-    return now
+    return lambda: now
 
 
 class _Air:
@@ -114,7 +113,14 @@ class _Spike(Sensing):
 # ---------------------------------------------------------------------------------------------------------- table
 
 _ROWS = (
-    ThermalFault(name="pump_stop", description="the pump stops some minutes into the load", loop=_pump_stop),
+    ThermalFault(
+        name="pump_stop", description="the pump stops some minutes into the load", loop=_in_steady(Condition(pump=0.0))
+    ),
+    ThermalFault(
+        name="leak",
+        description="coolant reaches the leak detector some minutes into the load",
+        loop=_in_steady(Condition(leak=2.0)),
+    ),
     ThermalFault(
         name="air",
         description="air in the loop: bubbles pass through the cold plates, and gather there in cooldown",

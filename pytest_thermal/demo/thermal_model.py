@@ -114,6 +114,8 @@ class Condition:
     """Factor on its resistance."""
     slowdown: Mapping[str, float] = field(default_factory=dict)
     """Device → °C at which it slows down, in place of its own limit."""
+    leak: float = 0.0
+    """What the leak detector says: 0 dry, 1 warning, 2 critical."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +176,7 @@ class LoopState:
     supply_celsius: float
     return_celsius: float
     ambient_celsius: float
+    leak: float
     since: Since
 
 
@@ -342,6 +345,7 @@ class LoopModel:
             supply_celsius=coolant,
             return_celsius=coolant + warmer,
             ambient_celsius=self._condition.ambient_celsius,
+            leak=self._condition.leak,
             since=self._since,
         )
 

@@ -7,6 +7,8 @@ from pytest_thermal.experiment.experiment import Experiment, LoadPlan, PhaseReco
 from pytest_thermal.experiment.lock import BenchLock, lock_folder
 from pytest_thermal.experiment.plan import Plan, PlanError, plan_for
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
+from pytest_thermal.experiment.slurm import SlurmStep, expand_nodes, slurm_step
+from pytest_thermal.experiment.together import Together
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 
 __all__ = [
@@ -22,8 +24,12 @@ __all__ = [
     "Plan",
     "PlanError",
     "Progress",
+    "SlurmStep",
     "ThresholdWatch",
+    "Together",
+    "expand_nodes",
     "lock_folder",
     "plan_for",
+    "slurm_step",
     "thresholds_of",
 ]

@@ -16,7 +16,8 @@ from pytest_thermal.experiment.idle import WAITS_SECONDS, IdleCheck, busiest_pro
 from pytest_thermal.experiment.lock import BenchLock
 from pytest_thermal.experiment.plan import Plan
 from pytest_thermal.experiment.progress import Notice, Progress
-from pytest_thermal.experiment.watcher import Watcher
+from pytest_thermal.experiment.together import Together
+from pytest_thermal.experiment.watcher import DISK_PATIENCE_SECONDS, Watcher
 from pytest_thermal.load import LoadError, Loads, Work
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
@@ -33,6 +34,7 @@ from pytest_thermal.recording import (
     start_recorder,
 )
 from pytest_thermal.recording.layout import read_run_json
+from pytest_thermal.recording.room import free_bytes, needed_bytes
 from pytest_thermal.sensors.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
@@ -93,6 +95,8 @@ class Experiment:
         tell: Callable[[Progress | Notice], None],
         preflight: Callable[[], None] | None = None,
         facts: Mapping[str, Any] | None = None,
+        node: str | None = None,
+        together: Together | None = None,
     ) -> None:
         self.bench = bench
         self.plan = plan
@@ -104,6 +108,9 @@ class Experiment:
         self._tell = tell
         self._preflight = preflight
         self._facts = dict(facts or {})
+        self._node = node
+        self._together = together
+        self._met: dict[str, dict[str, Any]] = {}
         self._redactor = Redactor(bench.secrets())
         self._stack = contextlib.ExitStack()
         self._records: dict[str, PhaseRecord] = {}
@@ -216,11 +223,17 @@ class Experiment:
         """Lock, run directory, recorder, watcher; then the idle check."""
         self._lock.acquire()
         self._stack.callback(self._lock.release)
+        offsets = self._come_together()
         if self._preflight is not None:
             self._preflight()
         clock = RunClock.start()
         self._run = run = create_run(
-            self._archive, facts=self._run_facts(), settings=copied_settings(self.bench), clock=clock
+            self._archive,
+            facts=self._run_facts(),
+            settings=copied_settings(self.bench),
+            clock=clock,
+            node=self._node,
+            clock_offsets=offsets,
         )
         self._recorder = recorder = start_recorder(
             run,
@@ -235,6 +248,7 @@ class Experiment:
         sensors = [sensor for offer in offers.values() for sensor in offer.sensors]
         if not sensors:
             raise _no_sensors(offers)
+        self._check_room(len(sensors))
         late = why_late(offers)
         if late and not self.bench.demo:
             self._notice(late, "note")
@@ -305,6 +319,91 @@ class Experiment:
                 remedy=say("pytest --sensors says why for each source"),
             )
 
+    def _check_room(self, sensors: int) -> None:
+        """A disk that will be full before the end is full enough to say so now."""
+        plan = self.plan
+        free = free_bytes(self._archive)
+        needed = needed_bytes(
+            seconds=plan.timeout_seconds if plan.time_scale == 1 else plan.total_seconds,
+            period_seconds=plan.period_seconds,
+            sensors=sensors,
+        )
+        if free is not None and free < needed:
+            raise ExperimentBrokenError(
+                say(
+                    "the disk of {archive} has {free:,.0f} MB left, and this run may need {needed:,.0f} MB",
+                    archive=self._archive,
+                    free=free / 1e6,
+                    needed=needed / 1e6,
+                ),
+                likely=say("the disk is full"),
+                remedy=say("remove what is not needed there, or --runs DIR on another disk"),
+            )
+
+    # ------------------------------------------------------------------------------------------------ the other nodes
+
+    def _come_together(self) -> Mapping[str, Any] | None:
+        together = self._together
+        if together is None:
+            return None
+        together.begin()
+        self._stack.callback(self._leave_the_others)
+        clock = together.clock
+        if clock is None:
+            return None
+        return {"shared_disk": {"offset_seconds": clock.offset_seconds, "within_seconds": clock.within_seconds}}
+
+    def _leave_the_others(self) -> None:
+        if self._together is not None:
+            unfinished = set(self.plan.names) - set(self._records)
+            self._together.leave(self._because if unfinished else "")
+
+    def _wait_for_the_others(self, phase: str) -> None:
+        together = self._together
+        if together is None:
+            return
+        meeting = together.meet(phase, pause=self._pause, tell=lambda text: self._notice(text, "together"))
+        self._met[phase] = {
+            "waited_seconds": meeting.waited_seconds,
+            "nodes": list(meeting.here),
+            "missing": [*meeting.missing, *meeting.left],
+        }
+        self._recording().event("together", what="entered", phase=phase, text=meeting.text, **self._met[phase])
+        self._keep_met()
+        if meeting.text:
+            self._tell(Notice(text=self._redactor.text(meeting.text), kind="warning"))
+
+    def _note_starts(self, phase: str) -> None:
+        """By how much the nodes began a phase at different times, once it is over."""
+        if self._together is None or phase not in self._met:
+            return
+        starts = self._together.starts(phase)
+        self._met[phase] |= {"starts_seconds": dict(starts.seconds), "starts_differ_seconds": starts.differ_seconds}
+        self._recording().event(
+            "together",
+            what="starts",
+            phase=phase,
+            starts_seconds=dict(starts.seconds),
+            differ_seconds=starts.differ_seconds,
+            text=starts.why_not,
+        )
+        self._keep_met()
+
+    def _keep_met(self) -> None:
+        together = self._together
+        if together is not None:
+            self._recording().add_facts(
+                together={
+                    "node": together.node,
+                    "count": together.count,
+                    "names": list(together.names),
+                    "wait_seconds": together.wait_seconds,
+                    "phases": self._met,
+                }
+            )
+
+    # --------------------------------------------------------------------------------------------------------- phases
+
     def _wait_until_idle(self, sensors: Sequence[Sensor]) -> None:
         check = IdleCheck(sensors, time_scale=self.plan.time_scale)
         if not check.possible:
@@ -363,9 +462,9 @@ class Experiment:
         if self._phase is None or self._phase[0] != name:
             self._enter(name)
         if name == "ramp":
-            self._load_up(self._load_plan.works, self.plan.loaded_seconds)
+            self._load_up(self._load_plan.works, self.plan.loaded_most_seconds)
         elif name == "limit" and self._load_plan.limit_works is not None:
-            self._load_up(self._load_plan.limit_works, seconds)
+            self._load_up(self._load_plan.limit_works, seconds + self.plan.wait_seconds)
         _, start_seconds = self._phase or (name, recorder.clock.now())
         while (left_seconds := start_seconds + seconds - recorder.clock.now()) > 0:
             self._pause(min(_LOOK_SECONDS, left_seconds))
@@ -374,6 +473,7 @@ class Experiment:
         if name == "ramp":
             self._wait_for_answers(name, start_seconds)
             self._check_requests(name)
+        self._note_starts(name)
         names = self.plan.names
         following = names[names.index(name) + 1] if name != names[-1] else None
         if name in LOADED_PHASES and following not in LOADED_PHASES:
@@ -403,7 +503,11 @@ class Experiment:
             self._pause(_NOTED_LOOK_SECONDS)
 
     def _enter(self, name: str | None) -> float:
+        if name is not None:
+            self._wait_for_the_others(name)
         began_seconds = self._recording().phase(name)
+        if name is not None and self._together is not None:
+            self._together.entered(name)
         self._phase = None if name is None else (name, began_seconds)
         self._watched().enter(name, began_seconds)
         if name in LOADED_PHASES:  # what is still asked while the load goes belongs to the phase before
@@ -508,6 +612,16 @@ class Experiment:
                 likely=say("a fault of this plugin, or a disk that gives back what was not written"),
                 remedy=say("run it again; the load was taken off"),
             )
+        if watcher is not None and (watcher.disk_failure or self._is_stuck(watcher)):
+            raise ExperimentBrokenError(
+                watcher.disk_failure
+                or say("the disk did not answer for {seconds:.0f} s", seconds=watcher.silent_seconds),
+                likely=say("the disk of {archive} is full, or hangs", archive=self._archive),
+                remedy=say(
+                    "make room, and run it again; what was recorded until then is kept, and the load was taken off"
+                ),
+                phase=self._phase[0] if self._phase else "",
+            )
         recorder = self._recording()
         if not recorder.alive:
             ended = recorder.stop()
@@ -517,6 +631,13 @@ class Experiment:
                 remedy=say("the run is readable up to its last tick: --replay {run}", run=self._run),
                 phase=self._phase[0] if self._phase else "",
             )
+
+    def _is_stuck(self, watcher: Watcher) -> bool:
+        """Whether nobody watches, since the disk hangs; not where this whole process was stopped for a while."""
+        if watcher.silent_seconds <= DISK_PATIENCE_SECONDS:
+            return False
+        self._stop.wait(2.0)
+        return watcher.silent_seconds > DISK_PATIENCE_SECONDS
 
     def _end_loads(self, because: str = say("the run ends")) -> None:
         if self._loads is None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from pytest_thermal.bench.expand import ExpansionError, expand
 from pytest_thermal.experiment.errors import BenchBusyError, ExperimentBrokenError
 from pytest_thermal.model.said import say
 
@@ -28,11 +29,36 @@ _FILE = "pytest-thermal.lock"
 
 
 def lock_folder(environ: Mapping[str, str]) -> Path:
-    """A folder that every user of the machine can write to."""
+    """A folder that every user of the machine can write to.
+
+    In what the variable says, `${THERMAL_NODE}` and the like are filled in, so that several virtual nodes of one
+    machine can have a lock each by one setting for all; such a folder is made.
+
+    Raises:
+        ExperimentBrokenError: A variable in it is not set, or it cannot be made.
+    """
     if environ.get(VARIABLE):
-        return Path(environ[VARIABLE])
+        return _named(environ[VARIABLE], environ)
     # By what the folder is and not by who asks: root may write everywhere, and would lock where nobody else looks.
     return next((Path(place) for place in _PLACES if _is_for_all(Path(place))), Path(_PLACES[-1]))
+
+
+def _named(text: str, environ: Mapping[str, str]) -> Path:
+    try:
+        found = expand(text, environ)
+        folder = Path(found.text)
+        if found.names and not folder.is_dir():
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o1777)
+    except ExpansionError as error:
+        raise ExperimentBrokenError(f"${VARIABLE}: {error.seen}", likely=error.likely, remedy=error.remedy) from None
+    except OSError as error:
+        raise ExperimentBrokenError(
+            say("{path}: cannot be made: {strerror}", path=text, strerror=error.strerror),
+            likely=say("the folder that ${variable} names it in is not there, or not writable", variable=VARIABLE),
+            remedy=say("make it, for all users of this machine"),
+        ) from error
+    return folder
 
 
 def _is_for_all(folder: Path) -> bool:

@@ -45,6 +45,8 @@ class Plan:
     """Where each length came from, by phase."""
     time_scale: float = 1.0
     """How many times faster than a real one the bench's loop is: above 1 only on the demo bench."""
+    wait_seconds: float = 0.0
+    """At most for other nodes, before each phase."""
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -84,7 +86,13 @@ class Plan:
     @property
     def timeout_seconds(self) -> float:
         """After which a run certainly hangs: for pytest-timeout."""
-        return self.total_seconds + SETUP_SECONDS
+        return self.total_seconds + SETUP_SECONDS + self.wait_seconds * len(self.names)
+
+    @property
+    def loaded_most_seconds(self) -> float:
+        """``loaded_seconds``, with all waiting for other nodes that may come in between."""
+        loaded = sum(name in self.seconds for name in ("ramp", "steady", "limit"))
+        return self.loaded_seconds + self.wait_seconds * loaded
 
     def until(self, phase: str) -> tuple[str, ...]:
         """The phases up to and including that one.
@@ -99,13 +107,16 @@ class Plan:
         return self.names[: self.names.index(phase) + 1]
 
 
-def plan_for(bench: Bench, given: Mapping[str, tuple[float, str]], *, with_limit: bool = False) -> Plan:
+def plan_for(
+    bench: Bench, given: Mapping[str, tuple[float, str]], *, with_limit: bool = False, wait_seconds: float = 0.0
+) -> Plan:
     """The plan of a bench: what was given, else its files, else the defaults.
 
     Args:
         bench: Its ``stress`` says how long ramp (``warmup_seconds``) and steady last.
         given: From the command line: phase → seconds and the option's name.
         with_limit: Whether the limit phase is run too.
+        wait_seconds: How long other nodes are waited for, at most, before each phase.
 
     Raises:
         PlanError: A phase is too short to be measured.
@@ -135,4 +146,5 @@ def plan_for(bench: Bench, given: Mapping[str, tuple[float, str]], *, with_limit
         period_seconds=period,
         origins=origins,
         time_scale=DEMO_TIME_SCALE if bench.demo else 1.0,
+        wait_seconds=wait_seconds,
     )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_thermal.experiment.cpu_account import CpuAccount
 from pytest_thermal.experiment.idle import busiest_processes
+from pytest_thermal.experiment.loop_watch import Alarm, LoopWatch
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 from pytest_thermal.load import Loads, LoadStatus, Work
+from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Follower, RecorderError, RunningRecorder
@@ -27,6 +30,9 @@ _LOOK_SECONDS = 0.25
 _HOTTEST = 3
 BLIND_TICKS, BLIND_LEAST_SECONDS = 5, 10.0
 """Without a reading for so long, a critical threshold is blind."""
+DISK_PATIENCE_SECONDS, DISK_LEAST_PATIENCE_SECONDS = 60.0, 5.0
+"""In bench seconds, and at least in ours: a disk that takes nothing for longer ends the run, whose rows wait in memory
+meanwhile. Short enough that the load does not go on for nothing."""
 _LEAST_OWN_SHARE = 0.8
 """Of its cores' time: with less for the CPU load its findings will be inconclusive, so it is told at once."""
 
@@ -56,6 +62,7 @@ class Watcher:
         self._is_demo = bench.demo
         self._said_starved: set[str] = set()
         self._thresholds = ThresholdWatch(thresholds_of(sensors, bench.monitor, bench.origins))
+        self._loop = LoopWatch(sensors, named=bench.monitor.sensors.keys(), time_scale=plan.time_scale)
         self._hot = frozenset(
             sensor.id
             for sensor in sensors
@@ -72,6 +79,9 @@ class Watcher:
         self._listeners: list[Listener] = []
         self._critical = ""
         self._failure = ""
+        self._disk_failure = ""
+        self._disk_bad_since: float | None = None
+        self._looked_seconds = time.monotonic()
         self._seen: dict[str, float] = {}
         self._blind: set[str] = set()
         self._guard = threading.Lock()
@@ -125,11 +135,24 @@ class Watcher:
         with self._guard:
             return self._failure
 
+    @property
+    def disk_failure(self) -> str:
+        """Why the load was taken off for want of a disk; empty while what is recorded can be kept."""
+        with self._guard:
+            return self._disk_failure
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since it last came round: it hangs where the disk that it reads from does."""
+        return time.monotonic() - self._looked_seconds
+
     def _watch(self) -> None:
         try:
             while not self._ended.wait(_LOOK_SECONDS):
+                self._looked_seconds = time.monotonic()
                 for text in self._recorder.notes():
                     self._say(text, "recorder", write=False)
+                self._look_at_the_disk()
                 self._look_at_readings()
                 self._look_for_blindness()
                 self._look_at_loads()
@@ -137,6 +160,23 @@ class Watcher:
         except Exception as error:  # noqa: BLE001 - whatever it is, a load that nobody watches must not go on
             with self._guard:
                 self._failure = say("{name}: {error}", name=type(error).__name__, error=error)
+            self._loads.stop()
+
+    def _look_at_the_disk(self) -> None:
+        """What cannot be kept is not worth the load."""
+        trouble, now_seconds = self._recorder.disk_trouble, time.monotonic()
+        if not trouble:
+            self._disk_bad_since = None
+            return
+        self._disk_bad_since = since = now_seconds if self._disk_bad_since is None else self._disk_bad_since
+        patience_seconds = max(DISK_PATIENCE_SECONDS / self._plan.time_scale, DISK_LEAST_PATIENCE_SECONDS)
+        if now_seconds - since > patience_seconds and not self.disk_failure:
+            with self._guard:
+                self._disk_failure = say(
+                    "nothing could be written for {seconds:.0f} s: {trouble}",
+                    seconds=now_seconds - since,
+                    trouble=trouble,
+                )
             self._loads.stop()
 
     def _look_at_readings(self) -> None:
@@ -159,27 +199,40 @@ class Watcher:
                         self._baseline[sensor] = (total + value, count + 1)
             for crossing in self._thresholds.look(tick.values):
                 self._crossed(crossing)
+            loaded = phase is not None and phase[0] in LOADED_PHASES
+            for alarm in self._loop.look(tick.time_seconds, tick.values, loaded=loaded):
+                self._raised(alarm)
 
     def _look_for_blindness(self) -> None:
         """A critical threshold protects only while its sensor is read."""
         now_seconds = self._recorder.clock.now()
         patience_seconds = max(BLIND_TICKS * self._plan.period_seconds, BLIND_LEAST_SECONDS)
-        for sensor in self._thresholds.critical_sensors:
+        for sensor in (*self._thresholds.critical_sensors, *self._loop.detectors):
             seen_seconds = self._seen.get(sensor)
             blind = seen_seconds is not None and now_seconds - seen_seconds > patience_seconds
             if blind and sensor not in self._blind:
-                self._say(
-                    say("{sensor} gives no reading: its critical threshold protects nothing", sensor=sensor), "warning"
-                )
+                if sensor in self._loop.detectors:
+                    lost = say("{sensor} gives no reading: a leak would not be seen", sensor=sensor)
+                else:
+                    lost = say("{sensor} gives no reading: its critical threshold protects nothing", sensor=sensor)
+                self._say(lost, "warning")
             (self._blind.add if blind else self._blind.discard)(sensor)
 
     def _crossed(self, crossing: Crossing) -> None:
         self._say(crossing.text, "critical" if crossing.critical else "warning")
         if crossing.critical:
-            with self._guard:
-                self._critical = self._critical or crossing.text
-            self._loads.stop()
-            self._say(say("the load is taken off and stays off; recording goes on"), "critical")
+            self._take_off(crossing.text)
+
+    def _raised(self, alarm: Alarm) -> None:
+        self._say(alarm.text, "critical" if alarm.critical else "warning", what=alarm.what, sensor=alarm.sensor)
+        if alarm.critical:
+            self._take_off(alarm.text)
+
+    def _take_off(self, why: str) -> None:
+        with self._guard:
+            self._critical = self._critical or why
+        self._loads.stop()
+        self._say(say("the load is taken off and stays off; recording goes on"), "critical")
 
     def _look_at_loads(self) -> None:
         self._look_at_their_share(self._account.look())

@@ -17,7 +17,7 @@ from pytest_thermal.recording.words import sensor_from_json
 
 LATEST, NONE = "latest", "none"
 NEEDED = ("baseline", "steady")
-OF_HEAT = ("baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "rebound", "drift")
+OF_HEAT = ("baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "leak", "rebound", "drift")
 """Checks that a run must not have failed itself to be what others are measured by."""
 
 

@@ -191,6 +191,7 @@ class Judgement:
             "load": lambda subject: exertion.load(material, subject),
             "throttling": lambda subject: exertion.throttling(material, subject),
             "pump": lambda subject: loop.pump(material, subject),
+            "leak": lambda subject: loop.leak(material, subject),
             "rebound": lambda subject: loop.rebound(material, subject),
             "drift": lambda subject: comparison.drift(material, self._earlier, subject),
             "throughput": lambda _: throughput.throughput(material, self.time_scale),

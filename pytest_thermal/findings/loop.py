@@ -1,4 +1,4 @@
-"""The loop itself: its pump, and what comes back when the load is off."""
+"""The loop itself: its pump, whether it is tight, and what comes back when the load is off."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from pytest_thermal.findings.needs import (
     need_value,
 )
 from pytest_thermal.findings.telling import degrees, span
+from pytest_thermal.findings.trust import OF_A_LOG, OF_A_RUN
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import FloatArray, Series
+from pytest_thermal.sensors.kinds import LEAK_ALARM, LEAK_WARNING
 
 SLOW_READINGS = 3
 """A speed that is low for so many readings in a row is slow; a single one may be an error of the tachometer."""
@@ -74,6 +76,26 @@ def pump(material: Material, subject: str) -> Verdict:
         ),
         evidence=evidence,
     )
+
+
+def leak(material: Material, subject: str) -> Verdict:
+    """Whether the detector saw the loop dry, from the first reading to the last."""
+    series = need_series(material, subject)
+    times, values = series.readings()
+    worst = float(values.max())
+    evidence: dict[str, Scalar] = {"worst_state": worst}
+    if worst >= LEAK_WARNING:
+        first = float(times[int(np.argmax(values >= min(worst, LEAK_ALARM)))])
+        what = "reports a leak" if worst >= LEAK_ALARM else "warns of a leak"
+        return failed(
+            f"{subject} {what} from {_where(material, first)} on",
+            likely="coolant has come out of the loop; or the detector is wet with something else, or its cable is off",
+            advice="power off what stands below, close the loop's valves, look for the drop; then dry the detector",
+            evidence=evidence,
+        )
+    need_phases(material, *(OF_A_LOG if material.is_foreign else OF_A_RUN))
+    need_coverage(material, series, *material.phases)
+    return passed(f"{subject} saw no leak in {values.size:,} readings", evidence=evidence)
 
 
 def rebound(material: Material, subject: str) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_thermal.findings.run_events import CRITICAL, LOAD, LOST
+from pytest_thermal.findings.run_events import CRITICAL, LEAK, LOAD, LOST, PUMP, apart
 from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loads, planned_seconds, time_scale_of
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
@@ -22,6 +22,14 @@ ANSWERED_PHASES = ("steady", "limit")
 """In the ramp the first answers may still be to come."""
 CUT_SHORT = 0.95
 """Of the planned length; less was not gone through."""
+_LIKELY: Mapping[object, str] = {
+    PUMP: "the pump lost its power, is blocked, or its control turned it off",
+    LEAK: "coolant has come out of the loop; or the detector is wet with something else, or its cable is off",
+}
+_ADVICE: Mapping[object, str] = {
+    PUMP: "look at its connector and its control, listen to it; do not load the machine before it turns",
+    LEAK: "power off what stands below, close the loop's valves, look for the drop; do not load the machine before",
+}
 MOST_FAILED = 0.5
 """Share of a phase's requests that may fail: with more, the load was none. Own criterion."""
 
@@ -84,9 +92,10 @@ def _judge(recording: Recording, name: str) -> Verdict:
     if stops:
         return failed(
             say("{said}, but the load was taken off: {text}", said=said, text=_text(stops[0])),
-            likely=say("the cooling does not carry this load"),
-            advice=say(
-                "look at the curves up to that moment; raise critical_threshold_* only if the device allows more"
+            likely=_LIKELY.get(stops[0].detail.get("what"), say("the cooling does not carry this load")),
+            advice=_ADVICE.get(
+                stops[0].detail.get("what"),
+                say("look at the curves up to that moment; raise critical_threshold_* only if the device allows more"),
             ),
             evidence=evidence,
         )
@@ -137,7 +146,7 @@ def _judge(recording: Recording, name: str) -> Verdict:
         if bad
         else ""
     )
-    return passed(said, warnings=(note,) if note else (), evidence=evidence)
+    return passed(said, warnings=(*((note,) if note else ()), *apart(recording, name)), evidence=evidence)
 
 
 def _requests(recording: Recording, name: str) -> dict[str, Any]:

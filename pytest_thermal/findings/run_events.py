@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping
 
 from pytest_thermal.analysis import OwnTime
 from pytest_thermal.findings.run_facts import time_scale_of
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Event, Recording
 
 CRITICAL = "critical"
-"""A temperature crossed a critical threshold, and the load was taken off."""
+"""A temperature crossed a critical threshold, a pump stopped or there is a leak, and the load was taken off."""
+PUMP, LEAK = "pump", "leak"
+"""The ``what`` of such an event where it was no temperature."""
 LOAD, LOST = "load", "lost"
 """A load that ended by itself."""
 USED, STARVED = "used", "starved"
@@ -18,6 +22,11 @@ USED, STARVED = "used", "starved"
 
 CLIENT_LIMITED = "client-limited"
 """The load generator itself was the limit: its times, and what it could ask for, are not the gateway's."""
+
+TOGETHER, ENTERED, STARTS = "together", "entered", "starts"
+"""How a phase was entered beside other nodes, and by how much their starts differ."""
+MOST_DIFFER_SECONDS = 10.0
+"""Of the nodes' starts of one phase, that is not worth a word. Own criterion: small beside any phase."""
 
 
 def critical_stops(recording: Recording) -> tuple[str, ...]:
@@ -76,6 +85,33 @@ def busy_beside(recording: Recording) -> str:
     """Who had the processors instead of the loads, in words; empty where nobody was seen."""
     told = (event.detail for event in recording.events if event.kind == LOAD)
     return next((str(one["beside"]) for one in told if one.get("what") == STARVED and one.get("beside")), "")
+
+
+def apart(recording: Recording, phase: str) -> tuple[str, ...]:
+    """Who was missing when a phase was entered together with other nodes, and starts that differ by much, in words."""
+    found = []
+    for event in recording.events:
+        detail = event.detail
+        if event.kind != TOGETHER or detail.get("phase") != phase:
+            continue
+        missing = detail.get("missing")
+        if detail.get("what") == ENTERED and isinstance(missing, list) and missing:
+            found.append(say("{phase} was entered without {names}", phase=phase, names=joined(", ", map(str, missing))))
+        elif detail.get("what") == ENTERED and detail.get("text"):
+            found.append(str(detail["text"]))
+        differ = detail.get("differ_seconds")
+        starts = detail.get("starts_seconds")
+        if isinstance(differ, int | float) and isinstance(starts, Mapping) and differ > MOST_DIFFER_SECONDS:
+            last = max(starts, key=lambda node: starts[node])
+            found.append(
+                say(
+                    "{phase} began {seconds:.0f} s later on {node} than on the first node",
+                    phase=phase,
+                    seconds=float(differ),
+                    node=str(last),
+                )
+            )
+    return tuple(found)
 
 
 def _text(event: Event) -> str:

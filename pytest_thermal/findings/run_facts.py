@@ -89,6 +89,19 @@ def recorded_thresholds(facts: Mapping[str, Any]) -> tuple[Monitor, Callable[[st
     return monitor, lambda name: str(known.get(name, "default"))
 
 
+def node_of_facts(facts: Mapping[str, Any]) -> str:
+    """The node that a run was made on: of virtual nodes on one host its own name; empty where the run does not say."""
+    host = facts.get("host")
+    told = host if isinstance(host, Mapping) else {}
+    return str(facts.get("node") or told.get("node") or told.get("name") or "")
+
+
+def machine_of(facts: Mapping[str, Any]) -> str:
+    """What tells machines of one name apart; empty where the run does not say."""
+    host = facts.get("host")
+    return str((host if isinstance(host, Mapping) else {}).get("machine_id") or "")
+
+
 def comparable_facts(recording: Recording) -> RunFacts:
     """What must be the same for two runs to be comparable, from ``run.json`` and the sensors."""
     return facts_of(recording.facts, [series.sensor for series in recording.series.values()])

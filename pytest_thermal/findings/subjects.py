@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_thermal.model import Sensor, Unit
-from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.sensors.kinds import Kind, is_leak_detector, is_pump, kind_of
 
 CHECKS = (
     "coverage",
@@ -17,6 +17,7 @@ CHECKS = (
     "load",
     "throttling",
     "pump",
+    "leak",
     "rebound",
     "drift",
     "throughput",
@@ -27,7 +28,6 @@ INFERENCE = "inference"
 """The subject of ``throughput``."""
 THROTTLE_BITS = "throttle_reasons_bits"
 
-_PUMP = re.compile(r"(?:^|[._])pump\d*(?:[._]|$)")
 _UNNAMED = re.compile(r"device\d+")
 """What the temperature of a log is called whose header does not say whose it is."""
 _CORE = re.compile(r"(?:core|ccd)\d*")
@@ -80,11 +80,6 @@ def main_temperature(device: str, sensors: Iterable[Sensor]) -> Sensor | None:
     return heated[0] if len(heated) == 1 else None
 
 
-def is_pump(sensor: Sensor) -> bool:
-    """Whether it is the speed of a pump."""
-    return sensor.unit is Unit.RPM and _PUMP.search(sensor.id) is not None
-
-
 def is_throttle(sensor: Sensor) -> bool:
     """Whether it says for how long, or why, a device slows itself down."""
     if kind_of(sensor.device) is Kind.OTHER:
@@ -93,14 +88,14 @@ def is_throttle(sensor: Sensor) -> bool:
     return rest == THROTTLE_BITS or (rest.startswith("throttle.") and sensor.unit in {Unit.MILLISECONDS, Unit.BITS})
 
 
-def _place(sensor: Sensor) -> tuple[object, ...]:
-    return _ORDER[kind_of(sensor.device)], _natural(sensor.device), _natural(sensor.id)
-
-
-def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """For sorting: ``gpu10`` after ``gpu9``."""
     pieces = re.findall(r"\d+|\D+", text)
     return tuple((0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in pieces)
+
+
+def _place(sensor: Sensor) -> tuple[object, ...]:
+    return _ORDER[kind_of(sensor.device)], natural(sensor.device), natural(sensor.id)
 
 
 def _heated(sensors: Sequence[Sensor]) -> tuple[str, ...]:
@@ -140,6 +135,7 @@ _CHOSEN: Mapping[str, Callable[[Sequence[Sensor]], tuple[str, ...]]] = {
     "load": lambda sensors: _devices(sensors, is_heated),
     "throttling": lambda sensors: _devices(sensors, is_throttle),
     "pump": lambda sensors: tuple(sensor.id for sensor in sensors if is_pump(sensor)),
+    "leak": lambda sensors: tuple(sensor.id for sensor in sensors if is_leak_detector(sensor)),
     "rebound": _parts,
     "drift": _parts,
 }

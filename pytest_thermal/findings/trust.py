@@ -17,7 +17,7 @@ from pytest_thermal.model.series import Series
 OF_A_RUN = ("baseline", "ramp", "steady", "cooldown")
 OF_A_LOG = ("baseline", "steady")
 DEVICE_AT_FAULT = frozenset(
-    {Missing.ABSENT, Missing.UNREADABLE, Missing.DEVICE_ERROR, Missing.IMPLAUSIBLE, Missing.STUCK}
+    {Missing.ABSENT, Missing.UNREADABLE, Missing.DEVICE_ERROR, Missing.IMPLAUSIBLE, Missing.STUCK, Missing.STALE}
 )
 """Reasons for a missing reading that speak against the device or its driver; a slow tool's do not."""
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from pytest_thermal.transport.fast.events import DataDecoder
+
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]+')
 """What stands in a JSON string as itself, and ends no string."""
 _PROBE = "pytest-thermal"
@@ -38,6 +40,23 @@ class Alike:
             return inner.decode()
         except UnicodeDecodeError:
             return ""
+
+    def in_chunk(self, chunk: bytes, data: bytes) -> Alike | None:
+        """The same of the bytes as they came, for a ``chunk`` that held this one event, whose data are like this.
+
+        None where the words' place in it is not sure: it is asked of the very decoder that reads the events. What it
+        makes of bytes hangs on line ends, colons and where lines begin, none of which is in a word's stretch or moves
+        with it; so a chunk between the same bytes, to a decoder that has nothing left over, is one event like this too.
+        """
+        quoted = b'"%b"' % data[len(self.before) : len(data) - len(self.after)]
+        before, found, after = chunk.partition(quoted)
+        if not found or quoted in after:
+            return None
+        alike = Alike(before + b'"', b'"' + after)
+        decoder = DataDecoder()
+        told = list(decoder.data(alike.before + _PROBE.encode() + alike.after))
+        same = told == [self.before + _PROBE.encode() + self.after]
+        return alike if same and decoder.is_clean else None
 
     @classmethod
     def to(cls, data: bytes, event: Mapping[str, Any], words: str) -> Alike | None:

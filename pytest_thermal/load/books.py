@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from pytest_thermal.load.answers import Answer
+from pytest_thermal.load.later import Later
+from pytest_thermal.load.ledger import Issued
 from pytest_thermal.load.tally import Tally
 from pytest_thermal.recording import RequestRow, RunClock
 
@@ -23,28 +23,37 @@ class Books:
         self._tally = tally
         self._clock = clock
         self._record = record
-        self._finished: deque[tuple[Answer, str, float | None]] = deque()
-        self._due: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._finished: Later[tuple[Answer, str, float | None]] = Later(
+            self._write, wait_seconds=WAIT_SECONDS, at_once=AT_ONCE
+        )
+
+    @property
+    def issued(self) -> Issued:
+        """`Ledger.issued`."""
+        return self._tally.issued
+
+    @property
+    def mean_latency_seconds(self) -> float | None:
+        """`Ledger.mean_latency_seconds`."""
+        return self._tally.mean_latency_seconds
 
     def enter(self, answer: Answer, *, phase: str, due_seconds: float | None) -> None:
-        """A request has its answer. ``due_seconds``, of the monotonic clock, is when it should have left."""
-        self._finished.append((answer, phase, due_seconds))
-        if self._due is None:
-            self._due = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._some)
+        """`Ledger.enter`."""
+        self._finished.add((answer, phase, due_seconds))
+
+    def trouble(self, kind: str) -> None:
+        """`Ledger.trouble`."""
+        self._tally.trouble(kind)
+
+    def fault(self, error: BaseException) -> None:
+        """`Ledger.fault`."""
+        self._tally.fault(error)
 
     def close(self) -> None:
         """Write down what waits."""
-        if self._due is not None:
-            self._due.cancel()
-        while self._finished:
-            self._write()
+        self._finished.close()
 
-    def _some(self) -> None:
-        self._write()
-        self._due = asyncio.get_running_loop().call_soon(self._some) if self._finished else None
-
-    def _write(self) -> None:
-        some = [self._finished.popleft() for _ in range(min(AT_ONCE, len(self._finished)))]
+    def _write(self, some: Sequence[tuple[Answer, str, float | None]]) -> None:
         try:
             self._record([self._row(*one) for one in some])
         except Exception as error:  # noqa: BLE001 - told with the others' troubles; the rows after these go on

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic_core import from_json
@@ -45,6 +45,8 @@ class Calibration:
     first_token_p50_ms: float | None = None
     """Added to the first token alone."""
     first_token_p99_ms: float | None = None
+    processes: int = 1
+    """That share the load, each with an engine like the one that was measured."""
     trouble: str = ""
     """Why there are no figures; empty where there are."""
 
@@ -52,6 +54,8 @@ class Calibration:
     def text(self) -> str:
         """For a person."""
         where = f"{self.engine}, {self.parallel} in parallel"
+        if self.processes > 1:
+            where += f", in one process as in each of {self.processes}"
         if self.trouble or self.added_p50_ms is None:
             return f"not calibrated ({where}): {self.trouble}"
         what = "a token" if self.stream else "an answer"
@@ -67,8 +71,10 @@ class Calibration:
         return cls(**facts)
 
 
-async def calibrate(*, parallel: int, stream: bool, seconds: float) -> Calibration:
-    """Ask a reference server for so long, as many in parallel as the load will; never raises for what goes wrong.
+async def calibrate(*, parallel: int, stream: bool, seconds: float, processes: int = 1) -> Calibration:
+    """Ask a reference server for so long, as many in parallel as the load will, or as each of its ``processes``.
+
+    Never raises for what goes wrong.
 
     Takes ``seconds`` in all, and a moment to end.
     """
@@ -87,8 +93,8 @@ async def calibrate(*, parallel: int, stream: bool, seconds: float) -> Calibrati
                 await asyncio.gather(*slots, return_exceptions=True)
     except (OSError, ValueError, asyncio.TimeoutError) as error:
         said = str(error) or "the reference server was not there in time"
-        return Calibration(engine=loop_name(), parallel=parallel, stream=stream, trouble=said)
-    return meter.told(engine.name, parallel)
+        return Calibration(engine=loop_name(), parallel=parallel, stream=stream, processes=processes, trouble=said)
+    return replace(meter.told(engine.name, parallel), processes=processes)
 
 
 class _Meter:

@@ -61,14 +61,15 @@ class Stream:
         self._parts: list[str] = []
         self._finished = False
         self.done = False
-        self._alike: Alike | None = None
+        self.alike: Alike | None = None
+        """What events are like; None until that is known."""
         self._to_learn = _LEARNED_EVENTS
 
     def take(self, data: bytes, now_seconds: float) -> None:
         """An event that came so long after the request."""
-        alike = self._alike
+        alike = self.alike
         if alike is not None and (words := alike.words(data)):
-            self._token(words, now_seconds)
+            self.token(words, now_seconds)
             return
         answer = self._answer
         if data.strip() == _DONE:
@@ -85,16 +86,17 @@ class Stream:
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         words = _words(choice.get("delta"))
         if words:
-            self._token(words, now_seconds)
+            self.token(words, now_seconds)
         if choice.get("finish_reason"):
             self._finished = True
         elif words and self._to_learn and not (event.get("error") or event.get("usage")):
             self._to_learn -= 1
-            self._alike = Alike.to(data, event, words)
+            self.alike = Alike.to(data, event, words)
         if "usage" in event:
             _take_usage(event, answer)
 
-    def _token(self, words: str, now_seconds: float) -> None:
+    def token(self, words: str, now_seconds: float) -> None:
+        """Words that came so long after the request."""
         answer = self._answer
         self._parts.append(words)
         if answer.last_token_seconds is None:

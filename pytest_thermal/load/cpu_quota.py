@@ -1,10 +1,18 @@
-"""How many cores' worth of time the control group of this process allows it, as a container's ``--cpus`` sets it."""
+"""How many cores' worth of time this process may have: its cores, and what its control group allows (``--cpus``)."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
+
+
+def usable_cores() -> float:
+    """Cores that this process may use, or the part of them that its control group allows."""
+    cores = len(os.sched_getaffinity(0))
+    quota = quota_cores()
+    return cores if quota is None else min(cores, quota)
 
 
 def quota_cores(*, proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> float | None:

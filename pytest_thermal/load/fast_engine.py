@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from pytest_thermal.load.alike import Alike
 from pytest_thermal.load.answers import ERROR_BODY_BYTES, Answer, Target
 from pytest_thermal.load.completions import Stream, first_model, is_stream, read_refusal, read_whole, to_body
 from pytest_thermal.transport import Fault, Route
@@ -26,6 +27,9 @@ from pytest_thermal.transport.sse import AFTER_DONE_SECONDS
 
 _ZLIB = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Encodings that are sent although none is asked for, and the window that zlib wants for them."""
+
+_LEARNED_CHUNKS = 4
+"""Of a stream: where none of them is like the next, there is nothing to learn."""
 
 
 class FastConnections:
@@ -143,6 +147,10 @@ class _Reading:
         self._parts: list[bytes] = []
         self._length = 0
         self._limit_bytes = BODY_LIMIT_BYTES
+        self._like: Alike | None = None
+        """What the next chunk may be like: nothing is left over of those before."""
+        self._learned: Alike | None = None
+        self._to_learn = _LEARNED_CHUNKS
 
     def head(self, head: Head, at_seconds: float) -> None:  # noqa: ARG002 - a receiver
         """Status and headers."""
@@ -176,6 +184,12 @@ class _Reading:
                 self._enough()
             return
         now = at_seconds - self._answer.started_seconds
+        like = self._like
+        if like is not None and (words := like.words(chunk)):
+            stream.token(words, now)
+            self._length = 0
+            return
+        was_clean = decoder.is_clean
         events = decoder.data(chunk)
         for data in events:
             stream.take(data, now)
@@ -188,6 +202,16 @@ class _Reading:
             self._length += len(chunk)
             if self._length > BODY_LIMIT_BYTES:
                 raise LineError(Fault.OVERSIZE, f"an event of more than {BODY_LIMIT_BYTES:,} bytes")
+        if self._to_learn and was_clean and len(events) == 1 and decoder.is_clean:
+            self._learn(stream, chunk, events[0])
+        self._like = self._learned if decoder.is_clean and not stream.done else None
+
+    def _learn(self, stream: Stream, chunk: bytes, data: bytes) -> None:
+        """What chunks are like that hold one more event like those before."""
+        alike = stream.alike
+        if alike is not None and alike.words(data):
+            self._to_learn -= 1
+            self._learned = alike.in_chunk(chunk, data) or self._learned
 
     def end(self, now_seconds: float) -> None:
         """The answer was whole, so long after the request."""

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from pytest_thermal.load.books import Books
-from pytest_thermal.load.bursts import Bursts
+from pytest_thermal.load.answers import Target
 from pytest_thermal.load.engine import Engine
-from pytest_thermal.load.orders import InferenceOrders
+from pytest_thermal.load.ledger import Ledger
+from pytest_thermal.load.orders import DomainOrders, InferenceOrders
 from pytest_thermal.load.pacing import Backoff, Mixture
 from pytest_thermal.load.profiles import Conversation, Dialect, body_of
-from pytest_thermal.load.tally import Tally
-from pytest_thermal.recording import RequestRow
 
 END_SECONDS = 0.4
 """For what is in flight to be given up."""
 SHORTEST_BURST_SECONDS = 0.2
 LONGEST_BURST_SECONDS = 30.0
+
+Burn = Callable[[float], Awaitable[str]]
+"""Takes a compute burst of so many seconds; returns why there was none, or nothing."""
 
 
 class Way:
@@ -31,6 +33,17 @@ class Way:
         self.engine = engine
         self.model = model
         self.dialect = Dialect()
+
+    @classmethod
+    def to(cls, domain: DomainOrders, orders: InferenceOrders) -> Way:
+        """To a domain; its model may still have to be asked for. Raises what `Engine` raises."""
+        target = Target(
+            base_url=domain.base_url,
+            key=domain.key,
+            connect_seconds=orders.connect_seconds,
+            read_seconds=orders.read_seconds,
+        )
+        return cls(Engine(target, os.environ), model=domain.model or "")
 
 
 class Lane:
@@ -43,38 +56,42 @@ class Lane:
 
 
 class Generator:
-    """Issues work items until it is told to end; finished requests go to ``record``, a few at a time."""
+    """Issues work items, or its share of them, until it is told to end; what becomes of them goes into ``ledger``.
+
+    Compute bursts go to ``burn``; without it all items are requests.
+    """
 
     def __init__(
-        self, orders: InferenceOrders, *, ways: Sequence[Way], record: Callable[[Sequence[RequestRow]], None]
+        self, orders: InferenceOrders, *, ways: Sequence[Way], ledger: Ledger, burn: Burn | None = None
     ) -> None:
-        self.tally = Tally()
         self.phase = ""
         self.concurrency = orders.concurrency
         self._orders = orders
         self._ways = tuple(ways)
-        self._books = Books(self.tally, clock=orders.clock, record=record)
-        self._mixture = Mixture(orders.inference_ratio)
+        self._ledger = ledger
+        self._burn = burn
+        self._mixture = Mixture(orders.inference_ratio, part=orders.share)
         self._backoff = Backoff()
-        self._bursts = Bursts(orders.burner, orders.environ) if orders.burner else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = 0
         self._started = False
         self._ending = False
 
-    def start(self) -> None:
-        """Begin, in the running loop."""
+    def start(self, begin_seconds: float | None = None) -> None:
+        """Begin, in the running loop; a schedule counts from ``begin_seconds`` of the monotonic clock, or from now."""
         self._started = True
         if self._orders.rate_per_second is None:
             self.set_concurrency(self.concurrency)
         else:
-            self._run(self._open_loop(self._orders.rate_per_second))
+            begin = time.monotonic() if begin_seconds is None else begin_seconds
+            self._run(self._open_loop(self._orders.rate_per_second, begin))
 
     def set_concurrency(self, slots: int) -> None:
-        """How many slots there are from now on; those too many end with the request that they have."""
+        """How many slots there are from now on, with those of others; too many end with the request that they have."""
         self.concurrency = slots
-        while self._started and self._slots < slots and self._orders.rate_per_second is None:
-            self._run(self._slot(self._slots))
+        share = self._orders.share
+        while self._started and self._slots < share.size(slots) and self._orders.rate_per_second is None:
+            self._run(self._slot(share.number(self._slots)))
             self._slots += 1
 
     async def end(self) -> None:
@@ -84,9 +101,7 @@ class Generator:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=END_SECONDS)
-        self._books.close()
-        if self._bursts is not None:
-            await self._bursts.close()
+        self._ledger.close()
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -98,7 +113,7 @@ class Generator:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.tally.fault(error)
+            self._ledger.fault(error)
 
     def _lane(self, slot: int) -> Lane:
         return Lane(self._ways[slot % len(self._ways)], profile=self._orders.profile, slot=slot)
@@ -107,10 +122,10 @@ class Generator:
         lane = self._lane(index)
         try:
             while index < self.concurrency:
-                if self._mixture.next_is_request() or self._bursts is None:
+                if self._burn is None or self._mixture.next_is_request():
                     pause_seconds = await self._request(lane)
                 else:
-                    pause_seconds = await self._burst(self._bursts)
+                    pause_seconds = await self._burst(self._burn)
                 if self._ending:
                     return
                 await asyncio.sleep(self._orders.interval_seconds + pause_seconds)
@@ -119,21 +134,24 @@ class Generator:
             with contextlib.suppress(OSError):
                 await lane.connection.close()
 
-    async def _open_loop(self, rate_per_second: float) -> None:
-        begin = time.monotonic()
+    async def _open_loop(self, rate_per_second: float, begin: float) -> None:
+        share = self._orders.share
+        most_in_flight = max(1, share.size(self._orders.most_in_flight))
         free: list[Lane] = []
         made = itertools.count()
         try:
             for number in itertools.count():
-                due = begin + number / rate_per_second
+                due = begin + share.number(number) / rate_per_second
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
-                is_request = self._mixture.next_is_request() or self._bursts is None
-                if len(self._tasks) > self._orders.most_in_flight:  # this task is one of them
-                    self.tally.not_issued += 1
+                is_request = self._burn is None or self._mixture.next_is_request()
+                if len(self._tasks) > most_in_flight:  # this task is one of them
+                    self._ledger.issued.not_issued += 1
                 elif is_request:
-                    self._run(self._due_request(free.pop() if free else self._lane(next(made)), free, due))
-                elif self._bursts is not None:
-                    self._run(self._due_burst(self._bursts))
+                    self._run(
+                        self._due_request(free.pop() if free else self._lane(share.number(next(made))), free, due)
+                    )
+                elif self._burn is not None:
+                    self._run(self._due_burst(self._burn))
         finally:
             for lane in free:
                 await lane.connection.close()
@@ -142,12 +160,12 @@ class Generator:
         await self._request(lane, due_seconds=due)
         free.append(lane)
 
-    async def _due_burst(self, bursts: Bursts) -> None:
-        await self._burst(bursts)
+    async def _due_burst(self, burn: Burn) -> None:
+        await self._burst(burn)
 
     async def _request(self, lane: Lane, *, due_seconds: float | None = None) -> float:
         """One request; returns how long to wait before the next, beside the interval."""
-        orders, tally = self._orders, self.tally
+        orders, issued = self._orders, self._ledger.issued
         phase = self.phase
         body = body_of(
             lane.conversation.messages(),
@@ -157,24 +175,25 @@ class Generator:
             stream=orders.stream,
             dialect=lane.way.dialect,
         )
-        tally.items_inference += 1
-        tally.in_flight += 1
+        issued.items_inference += 1
+        issued.in_flight += 1
         try:
             answer = await lane.connection.send(body)
         finally:
-            tally.in_flight -= 1
-        self._books.enter(answer, phase=phase, due_seconds=due_seconds)
+            issued.in_flight -= 1
+        self._ledger.enter(answer, phase=phase, due_seconds=due_seconds)
         lane.conversation.took(answer.text, ok=answer.ok)
         if lane.way.dialect.learn(answer.status, answer.detail):
             return 0.0
-        return self._backoff.after(ok=answer.ok, slots=self.concurrency, retry_after_seconds=answer.retry_after_seconds)
+        slots = orders.share.size(self.concurrency)
+        return self._backoff.after(ok=answer.ok, slots=slots, retry_after_seconds=answer.retry_after_seconds)
 
-    async def _burst(self, bursts: Bursts) -> float:
+    async def _burst(self, burn: Burn) -> float:
         """One compute burst, about as long as a request; returns how long to wait after it."""
-        mean_seconds = self.tally.mean_latency_seconds or 0.0
-        trouble = await bursts.burn(min(LONGEST_BURST_SECONDS, max(SHORTEST_BURST_SECONDS, mean_seconds)))
+        mean_seconds = self._ledger.mean_latency_seconds or 0.0
+        trouble = await burn(min(LONGEST_BURST_SECONDS, max(SHORTEST_BURST_SECONDS, mean_seconds)))
         if not trouble:
-            self.tally.items_compute += 1
+            self._ledger.issued.items_compute += 1
             return 0.0
-        self.tally.trouble(trouble)
+        self._ledger.trouble(trouble)
         return SHORTEST_BURST_SECONDS

@@ -3,29 +3,42 @@
 The first line are its orders, with the key. Further lines are commands: ``{"do": "phase", "name": …}`` and
 ``{"do": "concurrency", "slots": …}``. It says one status line a second, and ends with its input, with SIGTERM, or at
 its limit.
+
+It sends the requests itself, or has several processes that share them (`crew`); it alone counts them and writes them
+down.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
+import math
 import os
-import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_thermal.bench import Redactor
-from pytest_thermal.load.answers import Target
+from pytest_thermal.load.books import Books
+from pytest_thermal.load.bursts import Bursts
 from pytest_thermal.load.calibration import Calibration, calibrate
-from pytest_thermal.load.engine import Engine
+from pytest_thermal.load.crew import Crew
 from pytest_thermal.load.engine_health import client_limit
-from pytest_thermal.load.generator import Generator, Way
+from pytest_thermal.load.generator import Burn, Generator, Way
+from pytest_thermal.load.ledger import Ledger
 from pytest_thermal.load.orders import DomainOrders, InferenceOrders
-from pytest_thermal.load.pulse import Pulse
+from pytest_thermal.load.own_process import (
+    Commands,
+    end_by_signal,
+    ends_already,
+    obey,
+    rarely_collect,
+    standard_input,
+)
+from pytest_thermal.load.pulse import Beats, Pulse
+from pytest_thermal.load.tally import Tally
 from pytest_thermal.recording import RequestRow, RequestsFile
 from pytest_thermal.transport.fast import loops
 
@@ -34,37 +47,94 @@ LIMITED_TIMES = 3
 """So many status lines in a row before it counts that the engine is the limit."""
 _TOLD_SECONDS = 0.02
 """For the phase, which comes right after the orders: the first requests belong to it."""
-_LONGEST_LINE_BYTES = 1024 * 1024
-_COLLECTED_OBJECTS = 100_000
-"""New ones before the collector looks. A thousand requests in flight are ten thousand, made and gone all the time: with
-Python's own 700 a sixth of the time went to looking for garbage that there was not."""
-_ORDERLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CANNOT = 2
+LOST = 3
+"""One of those that share the load is gone, and with it what it had in flight."""
+
+
+class Sender(Protocol):
+    """What sends the requests: this process alone, or several."""
+
+    phase: str
+    concurrency: int
+
+    @property
+    def pulse(self) -> Beats:
+        """How its event loop is."""
+
+    async def come(self) -> None:
+        """Until it can start. Raises OSError where it never will."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def set_concurrency(self, slots: int) -> None:
+        """How many slots there are from now on."""
+
+    async def end(self) -> None:
+        """Give up what is in flight."""
+
+
+class Alone(Generator):
+    """A generator in this process."""
+
+    def __init__(self, orders: InferenceOrders, *, ways: Sequence[Way], ledger: Ledger, burn: Burn | None) -> None:
+        super().__init__(orders, ways=ways, ledger=ledger, burn=burn)
+        self.pulse = Pulse()
+        self._beating: asyncio.Task[None] | None = None
+
+    async def come(self) -> None:
+        """`Sender.come`."""
+
+    def start(self, begin_seconds: float | None = None) -> None:
+        """`Sender.start`."""
+        super().start(begin_seconds)
+        self._beating = asyncio.create_task(self.pulse.beat())
+
+    async def end(self) -> None:
+        """`Sender.end`."""
+        if self._beating is not None:
+            self._beating.cancel()
+        await super().end()
+
+
+class Ending:
+    """When the process is to end, and with which code."""
+
+    def __init__(self, event: asyncio.Event, redactor: Redactor) -> None:
+        self.event = event
+        self.code = 0
+        self._redactor = redactor
+
+    def failed(self, words: str, code: int = LOST) -> None:
+        """For a reason, which is said, unless it ends already."""
+        if not self.event.is_set():
+            self.code = code
+            _say(self._redactor.text(words))
+            self.event.set()
 
 
 def main() -> int:
-    """Run until told to end; 2 where the load cannot be made, with the reason on standard output."""
+    """Run until told to end; 2 where the load cannot be made, 3 where a part of it was lost, with the reason said."""
     os.set_blocking(1, False)  # a starter that is held up must not hold up the load
     return loops.run(_load())
 
 
 async def _load() -> int:
     loop = asyncio.get_running_loop()
-    end = asyncio.Event()
-    for number in _ORDERLY:
-        loop.add_signal_handler(number, end.set)
-    commands = asyncio.StreamReader(limit=_LONGEST_LINE_BYTES)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    line = await commands.readline()
+    end = end_by_signal(loop)
+    lines = await standard_input(loop)
+    line = await lines.readline()
     if not line:
         return 0
     orders = InferenceOrders.from_line(line.decode())
     redactor = Redactor([domain.key for domain in orders.domains if domain.key is not None])
+    ending = Ending(end, redactor)
     try:
         ways = [await _way(domain, orders) for domain in orders.domains]
     except (OSError, ValueError, ImportError, LookupError) as error:
-        _say(redactor.text(f"no request can be sent: {error}"))
-        return CANNOT
+        ending.failed(f"no request can be sent: {error}", CANNOT)
+        return ending.code
     _say_if_slow(ways)
     rows = RequestsFile(orders.run) if orders.run is not None else None
 
@@ -73,46 +143,59 @@ async def _load() -> int:
             # There are gateways that quote the key in their refusals.
             rows.append(*(replace(row, error=redactor.text(row.error)) if row.error else row for row in some))
 
-    generator = Generator(orders, ways=ways, record=record)
-    gc.freeze()  # what is loaded stays: the collector need not look at it again while latencies are measured
-    gc.set_threshold(_COLLECTED_OBJECTS)
-    loop.call_later(orders.limit_seconds, end.set)
-    report = Report(generator, redactor)
-    beside = [asyncio.create_task(work) for work in (_listen(commands, generator, end), report.tell())]
-    if orders.calibration_seconds:
-        await _calibrate(orders, report, end)
+    tally = Tally()
+    books = Books(tally, clock=orders.clock, record=record)
+    bursts = Bursts(orders.burner, orders.environ) if orders.burner else None
+    burn = bursts.burn if bursts is not None else None
+    sender: Sender
+    if orders.processes == 1:
+        sender = Alone(orders, ways=ways, ledger=books, burn=burn)
     else:
-        await asyncio.sleep(_TOLD_SECONDS)
-    if not end.is_set():
-        generator.start()
-        beside.append(asyncio.create_task(report.pulse.beat()))
-    await end.wait()
-    for task in beside:
-        task.cancel()
-    await generator.end()
+        models = [way.model for way in ways]
+        sender = Crew(orders, models=models, tally=tally, ledger=books, burn=burn, lost=ending.failed)
+    rarely_collect()
+    loop.call_later(orders.limit_seconds, end.set)
+    await _run(orders, sender, Report(tally, sender, redactor), lines, ending)
+    if bursts is not None:
+        await bursts.close()
     if rows is not None:
         rows.close()
+    ends_already(loop)
+    return ending.code
+
+
+async def _run(
+    orders: InferenceOrders, sender: Sender, report: Report, lines: asyncio.StreamReader, ending: Ending
+) -> None:
+    """From the first command to the last row."""
+    commands: Commands = {
+        "phase": lambda told: setattr(sender, "phase", str(told["name"])),
+        "concurrency": lambda told: sender.set_concurrency(int(told["slots"])),
+    }
+    beside = [asyncio.create_task(work) for work in (obey(lines, commands, ending.event), report.tell())]
+    try:
+        await _unless(ending.event, sender.come())
+    except OSError as error:  # also that not all came in time
+        ending.failed(f"the processes that send requests cannot be started: {error}", CANNOT)
+    if orders.calibration_seconds:
+        await _calibrate(orders, report, ending.event)
+    else:
+        await asyncio.sleep(_TOLD_SECONDS)
+    if not ending.event.is_set():
+        sender.start()
+    await ending.event.wait()
+    for task in beside:
+        task.cancel()
+    await sender.end()
     report.say()
-    for number in _ORDERLY:  # asked once more on the way out, it still ends in order
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_IGN)
-    return 0
 
 
 async def _way(domain: DomainOrders, orders: InferenceOrders) -> Way:
-    engine = Engine(
-        Target(
-            base_url=domain.base_url,
-            key=domain.key,
-            connect_seconds=orders.connect_seconds,
-            read_seconds=orders.read_seconds,
-        ),
-        os.environ,
-    )
-    model = domain.model or await engine.first_listed_model()
-    if model is None:
+    way = Way.to(domain, orders)
+    way.model = way.model or await way.engine.first_listed_model() or ""
+    if not way.model:
         raise ValueError(f"the bench names no model, and the gateway at {domain.base_url} lists none")
-    return Way(engine, model=model)
+    return way
 
 
 def _say_if_slow(ways: Sequence[Way]) -> None:
@@ -120,43 +203,42 @@ def _say_if_slow(ways: Sequence[Way]) -> None:
         _say(f"requests go through httpx, which costs more than they need: {why}")
 
 
-async def _listen(commands: asyncio.StreamReader, generator: Generator, end: asyncio.Event) -> None:
-    while line := await commands.readline():
-        with contextlib.suppress(ValueError, LookupError, TypeError):
-            command: dict[str, Any] = json.loads(line)
-            if command["do"] == "phase":
-                generator.phase = str(command["name"])
-            elif command["do"] == "concurrency":
-                generator.set_concurrency(int(command["slots"]))
-    end.set()
+async def _unless(end: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any:
+    """What ``work`` comes to; None if the load is to end meanwhile, and then it is cancelled."""
+    working = asyncio.create_task(work)
+    ending = asyncio.create_task(end.wait())
+    await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.wait({working})
+    return None
 
 
 async def _calibrate(orders: InferenceOrders, report: Report, end: asyncio.Event) -> None:
-    """Measure the engine, unless the load is to end meanwhile."""
-    measuring = asyncio.create_task(
-        calibrate(parallel=orders.parallel, stream=orders.stream, seconds=orders.calibration_seconds)
-    )
-    ending = asyncio.create_task(end.wait())
+    """Measure the engine, as one of the processes that share the load will use it."""
     report.doing = "calibrating"
-    await asyncio.wait({measuring, ending}, return_when=asyncio.FIRST_COMPLETED)
+    parallel = math.ceil(orders.parallel / orders.processes)
+    found = await _unless(
+        end,
+        calibrate(
+            parallel=parallel, stream=orders.stream, seconds=orders.calibration_seconds, processes=orders.processes
+        ),
+    )
     report.doing = ""
-    ending.cancel()
-    if measuring.done():
-        report.calibration = measuring.result()
-    else:
-        measuring.cancel()
-        await asyncio.wait({measuring})
+    report.calibration = found
 
 
 class Report:
     """What the process says of itself, once a second."""
 
-    def __init__(self, generator: Generator, redactor: Redactor) -> None:
-        self.pulse = Pulse()
+    def __init__(self, tally: Tally, sender: Sender, redactor: Redactor) -> None:
         self.doing = ""
         """In place of what the requests do, before there are any."""
         self.calibration: Calibration | None = None
-        self._generator = generator
+        self._tally = tally
+        self._sender = sender
         self._redactor = redactor
         self._limited_for = 0
 
@@ -168,8 +250,8 @@ class Report:
 
     def say(self) -> None:
         """One line."""
-        tally, pulse = self._generator.tally, self.pulse
-        status = tally.status(concurrency=self._generator.concurrency)
+        tally, pulse = self._tally, self._sender.pulse
+        status = tally.status(concurrency=self._sender.concurrency)
         limit = client_limit(tally.vitals(pulse))
         self._limited_for = self._limited_for + 1 if limit else 0
         status |= {

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from pytest_thermal.bench import Domain, Inference, Stress, Timeouts
+from pytest_thermal.load.cpu_quota import usable_cores
 from pytest_thermal.load.errors import LoadError
 from pytest_thermal.load.orders import PROFILES, DomainOrders, InferenceOrders
+from pytest_thermal.load.share import processes_for
 from pytest_thermal.load.work import Work, own_environ, own_program
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import RunClock
@@ -20,6 +23,8 @@ MOST_IN_FLIGHT = 256
 """Of the open loop, unless the bench wants more at the same time."""
 GRACE_SECONDS = 0.8
 """It gives up what is in flight and records it; that takes a moment when all cores burn."""
+SHARED_GRACE_SECONDS = 1.1
+"""What several processes give up is told to one of them first."""
 
 
 def inference_work(
@@ -38,12 +43,16 @@ def inference_work(
     inference_ratio: float = 1.0,
     burner: Sequence[str] = (),
     calibration_seconds: float = CALIBRATION_SECONDS,
+    cores: float | None = None,
 ) -> Work:
     """Requests to the domains in turn: ``concurrent_requests`` slots in all, or an open loop at a rate.
 
     Each finished request becomes a row of ``run``'s requests.csv, stamped by ``clock``. With a ratio below 1 the
     other items are compute bursts on ``burner``, the command of a program that takes them (`burn_bursts`). Before the
     first request the engine itself is measured for ``calibration_seconds``; 0 leaves that out.
+
+    It is shared among ``inference_workers`` processes, else among as many as it needs and ``cores`` allow (None for
+    those that there are). More slots later do not make more processes.
 
     Raises:
         LoadError: The profile, the rate or the ratio makes no sense.
@@ -88,6 +97,12 @@ def inference_work(
         calibration_seconds=calibration_seconds,
         environ=dict(environ),
     )
+    orders = replace(
+        orders,
+        processes=processes_for(
+            orders.parallel, cores=usable_cores() if cores is None else cores, asked=stress.inference_workers
+        ),
+    )
     loop = (
         f"closed loop of {stress.concurrent_requests}"
         if rate_per_second is None
@@ -95,14 +110,15 @@ def inference_work(
     )
     kind = "" if profile == "chat" else f", {profile}"
     share = "" if inference_ratio == 1 else f", {inference_ratio:.0%} requests"
+    among = "" if orders.processes == 1 else f", {orders.processes} processes"
     return Work(
         kind="inference",
-        tool=f"{loop}{kind}{share}",
+        tool=f"{loop}{kind}{share}{among}",
         command=own_program("pytest_thermal.load.inference"),
         environ=own_environ(environ),
         orders=orders.to_line(),
         limit_seconds=limit_seconds,
-        grace_seconds=GRACE_SECONDS,
+        grace_seconds=GRACE_SECONDS if orders.processes == 1 else SHARED_GRACE_SECONDS,
         notes=(say("{missing}: requests go through httpx, which makes far fewer of them", missing=fast.missing()),)
         if fast.missing()
         else (),

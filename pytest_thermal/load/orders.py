@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import SecretStr
 
+from pytest_thermal.load.share import Share
 from pytest_thermal.recording import RunClock
 
 Profile = Literal["chat", "long-context", "agent"]
@@ -56,12 +57,27 @@ class InferenceOrders:
     environ: Mapping[str, str] = field(default_factory=dict)
     """What the burner needs beside this process's environment."""
 
+    processes: int = 1
+    """Among how many it is shared."""
+    share: Share = field(default_factory=Share)
+    """What of it is this process's own."""
+
     @property
     def parallel(self) -> int:
         """How many requests are to be expected in flight at once."""
         if self.rate_per_second is None:
             return self.concurrency
         return min(self.most_in_flight, max(1, round(self.rate_per_second)))  # as if each took a second
+
+    def of_process(self, index: int, *, models: Sequence[str]) -> InferenceOrders:
+        """For one of those that share it, which sends and writes nothing; ``models`` are the domains', now known."""
+        return replace(
+            self,
+            domains=tuple(replace(domain, model=model) for domain, model in zip(self.domains, models, strict=True)),
+            run=None,
+            calibration_seconds=0.0,
+            share=Share(index=index, of=self.processes),
+        )
 
     def to_line(self) -> str:
         """For standard input, and for nothing else: the keys are in it."""
@@ -81,6 +97,7 @@ class InferenceOrders:
             "run": Path(data["run"]) if data["run"] is not None else None,
             "clock": RunClock(**data["clock"]),
             "burner": tuple(data["burner"]),
+            "share": Share(**data["share"]),
         }
         return cls(**told)
 

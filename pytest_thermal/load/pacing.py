@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_thermal.load.share import Share
+
 BACKOFF_SECONDS = 0.1
 LONGEST_BACKOFF_SECONDS = 4.0
 LONGEST_RETRY_AFTER_SECONDS = 30.0
@@ -29,10 +31,11 @@ class Backoff:
 class Mixture:
     """Deals out requests and compute bursts so that a share is reached evenly, without dice."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, *, part: Share = Share()) -> None:  # noqa: B008 - frozen
         self._share = share
-        self._owed = 0.5
-        """Half, so that neither kind is dealt late: the error stays within half an item."""
+        self._owed = (part.index + 0.5) / part.of
+        """Half, so that neither kind is dealt late: the error stays within half an item. Processes that share a load
+        begin at different places, or all of them would err the same way."""
 
     def next_is_request(self) -> bool:
         """Whether the next item is a request."""

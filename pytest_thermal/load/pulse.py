@@ -5,9 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from typing import Protocol
 
 BEAT_SECONDS = 0.05
 WINDOW_SECONDS = 10.0
+
+
+class Beats(Protocol):
+    """How an event loop is."""
+
+    @property
+    def observed_seconds(self) -> float:
+        """How much time the figures are of."""
+
+    @property
+    def lag_p99_seconds(self) -> float | None:
+        """How late it came, 99 of 100 times at most; None before the first beat."""
+
+    @property
+    def cpu_share(self) -> float | None:
+        """CPU time of its thread, as a share of one core."""
 
 
 class Pulse:

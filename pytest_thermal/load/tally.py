@@ -10,8 +10,9 @@ from typing import Any
 
 from pytest_thermal.load.answers import CANCELLED, Answer
 from pytest_thermal.load.engine_health import Vitals
-from pytest_thermal.load.pulse import Pulse
-from pytest_thermal.load.spread import Spread
+from pytest_thermal.load.ledger import Issued
+from pytest_thermal.load.pulse import Beats
+from pytest_thermal.load.spread import Counted, Spread
 
 WINDOW_SECONDS = 30.0
 _MOST_IN_WINDOW = 4096
@@ -23,10 +24,7 @@ class Tally:
     """What was asked and what came of it."""
 
     def __init__(self) -> None:
-        self.in_flight = 0
-        self.items_inference = 0
-        self.items_compute = 0
-        self.not_issued = 0
+        self.issued = Issued()
         self.ok = 0
         self.failed = 0
         self.cancelled = 0
@@ -51,7 +49,8 @@ class Tally:
             self.ok += 1
             self._latency_sum += latency_seconds
             self._window.append((time.monotonic(), latency_seconds, ttft_seconds))
-            self._gaps.add(answer.gaps_seconds)
+            if answer.gaps_seconds:
+                self._gaps.add(answer.gaps_seconds)
             return
         if answer.trouble == CANCELLED:
             self.cancelled += 1
@@ -59,11 +58,15 @@ class Tally:
             self.failed += 1
         self.trouble(answer.trouble)
 
+    def took_gaps(self, gaps: Counted) -> None:
+        """Count gaps between tokens that were counted elsewhere, of good answers that are told without them."""
+        self._gaps.add_counted(gaps)
+
     def left_late(self, seconds: float) -> None:
         """A request of the open loop left so long after it was due."""
         self._late.add((max(0.0, seconds),))
 
-    def vitals(self, pulse: Pulse) -> Vitals:
+    def vitals(self, pulse: Beats) -> Vitals:
         """How the engine is, for `client_limit`."""
         latencies = [latency if ttft is None else ttft for _, latency, ttft in self._window]
         late = self._late.quantile(0.99)
@@ -72,8 +75,8 @@ class Tally:
             loop_lag_p99_seconds=pulse.lag_p99_seconds,
             cpu_share=pulse.cpu_share,
             measured_seconds=quantile(latencies, 0.5),
-            due=0 if late is None else self.items_inference + self.items_compute + self.not_issued,
-            not_issued=self.not_issued,
+            due=0 if late is None else self.issued.items_inference + self.issued.items_compute + self.issued.not_issued,
+            not_issued=self.issued.not_issued,
             late_p99_seconds=late,
         )
 
@@ -85,7 +88,7 @@ class Tally:
 
     def fault(self, error: BaseException) -> None:
         """Count a fault of the load generator itself."""
-        self.trouble(f"a fault of the load generator itself: {type(error).__name__}: {error}")
+        self.trouble(fault_words(error))
 
     def status(self, *, concurrency: int) -> dict[str, Any]:
         """For `LoadStatus`."""
@@ -99,8 +102,8 @@ class Tally:
             "ok": self.ok,
             "failed": self.failed,
             "cancelled": self.cancelled,
-            "not_issued": self.not_issued,
-            "in_flight": self.in_flight,
+            "not_issued": self.issued.not_issued,
+            "in_flight": self.issued.in_flight,
             "concurrency": concurrency,
             "errors": dict(self._errors.most_common()),
             "prompt_tokens": self._prompt_tokens,
@@ -111,21 +114,26 @@ class Tally:
             "itl_p50_seconds": self._gaps.quantile(0.5),
             "itl_p99_seconds": self._gaps.quantile(0.99),
             "itl_max_seconds": self._gaps.most,
-            "items_inference": self.items_inference,
-            "items_compute": self.items_compute,
+            "items_inference": self.issued.items_inference,
+            "items_compute": self.issued.items_compute,
         }
 
     def _text(self) -> str:
-        parts = [f"{self.in_flight} in flight", f"{self.ok:,} answered", f"{self.failed:,} failed"]
-        if self.not_issued:
-            parts.append(f"{self.not_issued:,} due and not issued")
-        items = self.items_inference + self.items_compute
-        if self.items_compute:
-            parts.append(f"{self.items_inference / items:.1%} of {items:,} items were requests")
+        parts = [f"{self.issued.in_flight} in flight", f"{self.ok:,} answered", f"{self.failed:,} failed"]
+        if self.issued.not_issued:
+            parts.append(f"{self.issued.not_issued:,} due and not issued")
+        items = self.issued.items_inference + self.issued.items_compute
+        if self.issued.items_compute:
+            parts.append(f"{self.issued.items_inference / items:.1%} of {items:,} items were requests")
         failures = [(kind, count) for kind, count in self._errors.most_common(2) if kind != CANCELLED]
         if failures:
             parts.append(f"mostly: {failures[0][0]}")
         return ", ".join(parts)
+
+
+def fault_words(error: BaseException) -> str:
+    """A fault of the load generator itself, as it is counted."""
+    return f"a fault of the load generator itself: {type(error).__name__}: {error}"
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:

@@ -26,6 +26,8 @@ class Unit(str, Enum):
     COUNT = "count"
     BITS = "bits"
     """A register of flags; no number to average."""
+    STATE = "state"
+    """What a detector says: 0 all is well, 1 a warning, 2 an alarm."""
     KELVIN_MARGIN = "kelvin_margin"
     """Kelvin left to the device's own limit: falls as it gets hotter. Never a temperature."""
 
@@ -50,6 +52,8 @@ class Missing(str, Enum):
     """A number arrived that cannot be true; the detail has it."""
     STUCK = "stuck"
     """A number arrived that has stood still for too long to be a measurement."""
+    STALE = "stale"
+    """A number arrived that was measured too long ago to be one of now."""
     NOT_UNDERSTOOD = "not understood"
     """An answer arrived that does not have the expected form."""
 

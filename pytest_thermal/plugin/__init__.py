@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_thermal.plugin.access_checks.fixtures import access, api, async_api, domain
 from pytest_thermal.plugin.fixtures_bench import bench
+from pytest_thermal.plugin.fleet_checks.fixtures import fleet
 from pytest_thermal.plugin.hooks import (
     pytest_addhooks,
     pytest_addoption,
@@ -38,10 +39,12 @@ from pytest_thermal.plugin.thermal_checks.fixtures import (
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.access_checks.session import Access
+    from pytest_thermal.plugin.fleet_checks.fixtures import JudgedFleet as Fleet
     from pytest_thermal.plugin.thermal_checks.judged_run import JudgedRun as Thermal
 
 __all__ = [
     "Access",
+    "Fleet",
     "Thermal",
     "access",
     "api",
@@ -49,6 +52,7 @@ __all__ = [
     "bench",
     "device",
     "domain",
+    "fleet",
     "limits",
     "load",
     "phase",
@@ -74,11 +78,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`Access` and `Thermal`, the types of the fixtures, when a suite asks for them."""
+    """`Access`, `Fleet` and `Thermal`, the types of the fixtures, when a suite asks for them."""
     if name == "Access":
         from pytest_thermal.plugin.access_checks.session import Access
 
         return Access
+    if name == "Fleet":
+        from pytest_thermal.plugin.fleet_checks.fixtures import JudgedFleet
+
+        return JudgedFleet
     if name == "Thermal":
         from pytest_thermal.plugin.thermal_checks.judged_run import JudgedRun
 

@@ -117,6 +117,8 @@ def listed_domains(config: pytest.Config) -> tuple[str, ...] | None:
     from pytest_thermal.bench.templates import find_template
 
     variable = os.environ.get("THERMAL_BENCH", "").strip()
+    if "${" in variable:
+        return None
     folder: Path | None = config.invocation_params.dir / "config"
     if variable:
         folder = find_template(DEMO) if variable == DEMO else config.invocation_params.dir / Path(variable).expanduser()
@@ -143,6 +145,7 @@ def _choose(config: pytest.Config) -> ActiveBench:
     named = options.value(config, "bench")
     fault = options.value(config, "demo-fault")
     demo = bool(options.value(config, "demo")) or fault is not None
+    named = named and _of_this_node(config, named, "--bench")
     if named and named != DEMO and demo:
         raise pytest.UsageError(
             say(
@@ -158,6 +161,7 @@ def _choose(config: pytest.Config) -> ActiveBench:
     if named:
         return _from_folder(config, named, "--bench")
     variable = os.environ.get("THERMAL_BENCH", "").strip()
+    variable = variable and _of_this_node(config, variable, "$THERMAL_BENCH")
     if variable == DEMO:
         return _demo(config, "$THERMAL_BENCH", None)
     if variable:
@@ -166,6 +170,19 @@ def _choose(config: pytest.Config) -> ActiveBench:
     if (folder / "settings.json").is_file():
         return _load(config, folder, "./config")
     return _demo(config, NONE_CONFIGURED, None)
+
+
+def _of_this_node(config: pytest.Config, named: str, by: str) -> str:
+    """With `${THERMAL_NODE}` and other variables put in: one command line for all nodes, a bench for each."""
+    if "${" not in named:
+        return named
+    from pytest_thermal.bench.expand import ExpansionError, expand
+    from pytest_thermal.plugin.evidence.node import node_environ
+
+    try:
+        return expand(named, node_environ(config)).text
+    except ExpansionError as error:
+        raise pytest.UsageError(f"{by} {named}: {error.seen}\nlikely: {error.likely}\ntry: {error.remedy}") from None
 
 
 def _from_folder(config: pytest.Config, named: str, by: str) -> ActiveBench:

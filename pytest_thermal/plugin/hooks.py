@@ -18,6 +18,8 @@ from pytest_thermal.plugin.keys import (
     BENCH_ERROR,
     ENDINGS,
     FINDINGS,
+    FLEET,
+    FLEET_ENDINGS,
     GATE,
     OBSERVER,
     OCP_DIAG,
@@ -95,11 +97,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {text}")
     config.stash[ENDINGS] = []
     config.stash[THERMAL_ENDINGS] = []
+    config.stash[FLEET_ENDINGS] = []
     keep_terminal(config)
     if config.getoption("dist", "no") != "no" or hasattr(config, "workerinput"):
         from pytest_thermal.plugin.xdist import XdistBridge
 
         config.pluginmanager.register(XdistBridge(config), "thermal-xdist")
+        if (
+            config.getoption("thermal_prometheus_port", None) is not None
+        ):  # no session of a run sees it before workers do
+            from pytest_thermal.plugin.thermal_checks.metrics import check_metrics
+
+            check_metrics(config)
     if language(config) != "en" and not _is_worker(config):
         from pytest_thermal.plugin.outcomes import ReportTelling
 
@@ -136,6 +145,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         from pytest_thermal.plugin.evidence.gate_run import GateRun
 
         config.stash[GATE] = GateRun(config)
+    if config.getoption("dist", "no") == "each":
+        from pytest_thermal.plugin.xdist import restart_no_node
+
+        restart_no_node(config)
     if options.value(config, "find-concurrency"):
         from pytest_thermal.plugin.thermal_checks.concurrency_search import search
 
@@ -169,6 +182,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Which bench, when it was found only because a collected test needs one."""
+    fleet = config.stash.get(FLEET, None)
+    if fleet is not None:
+        return fleet.header()
     thermal = config.stash.get(THERMAL, None)
     if thermal is not None and options.value(config, "replay") is not None:
         return [catalogue(config)(line) for line in thermal.header()]
@@ -190,6 +206,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_thermal.plugin.thermal_checks.items import prepare
 
         prepare(config, items)
+    if any("fleet" in getattr(item, "fixturenames", ()) for item in items):
+        from pytest_thermal.plugin.fleet_checks.items import prepare as prepare_fleet
+
+        prepare_fleet(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -198,11 +218,15 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show findings as messages."""
     report = yield
-    if call.excinfo is not None and (item.stash.get(FINDINGS, None) or item.get_closest_marker("thermal") is not None):
+    if call.excinfo is not None and (item.stash.get(FINDINGS, None) or _is_ours(item)):
         from pytest_thermal.plugin.outcomes import shape_report
 
         shape_report(item, call, report)
     return report
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("thermal", "fleet"))
 
 
 @pytest.hookimpl(trylast=True)
@@ -216,12 +240,17 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         from pytest_thermal.plugin.thermal_checks.items import conclude
 
         told |= conclude(session, node, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED or exitstatus > 128)
+    if config.stash.get(FLEET, None) is not None:
+        from pytest_thermal.plugin.fleet_checks.items import conclude as conclude_fleet
+
+        told |= conclude_fleet(session, node)
     access = config.stash.get(ACCESS, None)
     if access is not None:
         told["thermal"] = access.ending(node)
     if worker is None:
         config.stash[ENDINGS] += [told["thermal"]] if "thermal" in told else []
         config.stash[THERMAL_ENDINGS] += [told["thermal_run"]] if "thermal_run" in told else []
+        config.stash[FLEET_ENDINGS] += [told["thermal_fleet"]] if "thermal_fleet" in told else []
     else:
         from dataclasses import asdict
 
@@ -261,6 +290,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         from pytest_thermal.plugin.thermal_checks.summary import write_thermal_summary
 
         write_thermal_summary(terminalreporter, thermal)
+    fleets = config.stash.get(FLEET_ENDINGS, [])
+    if fleets:
+        from pytest_thermal.plugin.fleet_checks.summary import write_fleet_summary
+
+        write_fleet_summary(terminalreporter, fleets)
     if OCP_DIAG in config.stash:
         config.stash[OCP_DIAG].write_summary(terminalreporter)
     if GATE in config.stash:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_thermal.plugin.evidence.gate_run import GateRun
     from pytest_thermal.plugin.evidence.observing import Observer
     from pytest_thermal.plugin.evidence.ocp_diag_file import OcpDiagFile
+    from pytest_thermal.plugin.fleet_checks.session import FleetEnding, FleetSession
     from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession
 
 CATALOGUE: pytest.StashKey[Catalogue] = pytest.StashKey()
@@ -40,6 +41,15 @@ FINDINGS: pytest.StashKey[list[Finding]] = pytest.StashKey()
 
 THERMAL: pytest.StashKey[ThermalSession] = pytest.StashKey()
 """The thermal run of this process."""
+
+FLEET: pytest.StashKey[FleetSession] = pytest.StashKey()
+"""The fleet that this process judges."""
+
+FLEET_ENDINGS: pytest.StashKey[list[FleetEnding]] = pytest.StashKey()
+"""What each process that judged a fleet has to tell at its end."""
+
+FLEET_NOT_ASKED: pytest.StashKey[bool] = pytest.StashKey()
+"""On a test of the fleet's suite that nobody asked for: it blocks no gate."""
 
 THERMAL_ENDINGS: pytest.StashKey[list[ThermalEnding]] = pytest.StashKey()
 """What each process that made or judged a thermal run has to tell at its end."""

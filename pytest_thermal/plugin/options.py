@@ -34,6 +34,21 @@ def _duration(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: seconds as a number, or 90s, 60m, 1h") from None
 
 
+def _nodes(text: str) -> tuple[int, tuple[str, ...]]:
+    """Number of nodes, and their names where those are given: `4`, `n1,n2`, `n[1-4]`."""
+    if text.strip().isdigit():
+        return _count(text.strip()), ()
+    from pytest_thermal.experiment import expand_nodes
+
+    try:
+        names = expand_nodes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names no node: a number, or names such as n1,n2 or n[1-4]")
+    return len(names), names
+
+
 def _rate(text: str) -> float:
     """Requests per second, above 0."""
     try:
@@ -43,6 +58,16 @@ def _rate(text: str) -> float:
     if not 0 < number < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is no rate of requests per second above 0")
     return number
+
+
+def _address(text: str) -> Any:
+    """Where to listen: a port of this machine's own address, or an address and a port."""
+    from pytest_thermal.reporting.live_metrics import read_address
+
+    try:
+        return read_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _language(text: str) -> str:
@@ -179,6 +204,31 @@ OPTIONS: tuple[Option, ...] = (
         help="The archive: a folder of run directories (default reports/runs).",
     ),
     Option(
+        name="fleet",
+        metavar="FILE",
+        help="Which nodes a fleet has, and where they and their cards sit (default fleet.toml in the archive, in this"
+        " folder, or in ./config).",
+    ),
+    Option(
+        name="nodes",
+        metavar="N|NAMES",
+        read=_nodes,
+        help="Enter each phase together with the other nodes of this run: their number, or the names of all, such as"
+        " n1,n2 or n[1-4] (default: those of the Slurm step; 1: alone).",
+    ),
+    Option(
+        name="together",
+        metavar="DIR",
+        help="Where these nodes meet: a folder that all of them see, new for each run (default within Slurm: beside"
+        " the runs).",
+    ),
+    Option(
+        name="together-wait",
+        metavar="TIME",
+        read=_duration,
+        help="How long a node waits for the others before a phase, until it goes on without them (default 2m).",
+    ),
+    Option(
         name="replay",
         metavar="PATH",
         help="Judge a run directory, or a CSV from elsewhere, again: no load, no waiting.",
@@ -204,6 +254,14 @@ OPTIONS: tuple[Option, ...] = (
         name="ocp-diag",
         metavar="FILE",
         help="Write the findings as OCP Test & Validation output, a JSON document a line (pytest-thermal[ocp]).",
+    ),
+    Option(
+        name="prometheus-port",
+        metavar="[ADDR:]PORT",
+        read=_address,
+        ini=True,
+        help="Serve readings, phase, load and requests to Prometheus while a thermal run goes on, to this machine alone"
+        " unless an address is given (pytest-thermal[prometheus]).",
     ),
     Option(
         name="lang",
@@ -232,6 +290,7 @@ INI_LINES: tuple[tuple[str, str], ...] = (
 MARKERS: tuple[tuple[str, str], ...] = (
     ("access", "access check of a gateway; kept on one xdist worker with the others of its run"),
     ("thermal", "part of a thermal run, which loads the machine; run only where it is asked for (-m thermal)"),
+    ("fleet", "judges what many nodes brought back; run only where it is asked for (suites/fleet, -m fleet)"),
     ("critical", "blocks the pre-production gate when it does not pass"),
     ("advisory", "never fails: what it finds is told as an expected failure"),
 )

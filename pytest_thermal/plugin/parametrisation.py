@@ -26,6 +26,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrise what uses our parameters."""
     if "domain" in metafunc.fixturenames:
         _once_a_domain(metafunc)
+    if "fleet" in metafunc.fixturenames:
+        from pytest_thermal.plugin.fleet_checks.items import parametrise
+
+        parametrise(metafunc)
     if THERMAL_FIXTURES & set(metafunc.fixturenames):
         for name in SUBJECTS:
             if name in metafunc.fixturenames:

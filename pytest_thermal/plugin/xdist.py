@@ -6,10 +6,15 @@ group silently.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
+import tarfile
 import tempfile
+import zlib
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +28,12 @@ from xdist.scheduler import (
 )
 
 from pytest_thermal.model.said import unpacked
+from pytest_thermal.plugin import options, remote_results
 from pytest_thermal.plugin.access_checks.session import Ending
-from pytest_thermal.plugin.keys import ENDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FLEET_ENDINGS, THERMAL, THERMAL_ENDINGS
 from pytest_thermal.plugin.language import language
 from pytest_thermal.plugin.thermal_checks.live_view import WorkerLines
-from pytest_thermal.plugin.thermal_checks.session import STOP_FILE
+from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, archive
 
 STOCK: dict[str, Any] = {
     "load": LoadScheduling,
@@ -37,7 +43,12 @@ STOCK: dict[str, Any] = {
     "worksteal": WorkStealingScheduling,
 }
 ONE_BENCH = "thermal"
-KEPT_FIXTURES = frozenset({"access", "api", "async_api", "domain", "thermal_run", "load", "recorder", "sensors"})
+_OWN_ID = re.compile(r"gw\d+")
+"""What xdist calls workers that nobody gave a name."""
+RUN_PROPERTY = "thermal_run_directory"
+KEPT_FIXTURES = frozenset(
+    {"access", "api", "async_api", "domain", "thermal_run", "load", "recorder", "sensors", "fleet"}
+)
 
 
 class XdistBridge:
@@ -47,6 +58,15 @@ class XdistBridge:
         self._config = config
         self._folder: Path | None = None
         self._failed = 0
+        self._nodes: list[str] = []
+        """What came of each node that is another machine, in words."""
+        self._bad_nodes = False
+        self._runs: dict[str, str] = {}
+        """Where each worker's run lies, as its reports said: one that dies tells nothing more."""
+        self._allure_before: tuple[str, ...] = ()
+        worker = getattr(config, "workerinput", {})
+        if worker.get("thermal_remote") and config.getoption("allure_report_dir", None):
+            self._allure_before = remote_results.names_in(Path(config.getoption("allure_report_dir")))
 
     # --- controller ---
 
@@ -59,30 +79,125 @@ class XdistBridge:
         return BenchScheduling(config, log, mode=mode, folder=self._meeting_place())
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker where to leave the ids of its bench tests."""
-        node.workerinput["thermal_folder"] = str(self._meeting_place())
-        node.workerinput["thermal_controller"] = os.getpid()
-        node.workerinput["thermal_language"] = language(self._config)
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Any) -> None:
+        """Say what to write instead where a path of the command line would end the run without a word that helps."""
+        if all(spec.popen for spec in specs) or config.getoption("rsyncdir", None) or config.getini("rsyncdirs"):
+            return
+        for argument in map(str, config.invocation_params.args):
+            path = argument.split("::")[0]
+            if path and not path.startswith("-") and os.path.exists(path):  # noqa: PTH110 - a Path would raise
+                raise pytest.UsageError(
+                    f"{path}: paths of this machine mean nothing on other nodes\n"
+                    "likely: an option and its path stand as two words, or the suites are named by their folder\n"
+                    "try: --option=PATH in one word, and suites by --pyargs pytest_thermal.suites.thermal"
+                )
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where to leave the ids of its bench tests; one on another machine, what it is called here."""
+        spec = node.gateway.spec
+        node.workerinput["thermal_language"] = language(self._config)
+        if spec.popen:
+            node.workerinput["thermal_folder"] = str(self._meeting_place())
+            node.workerinput["thermal_controller"] = os.getpid()
+            return
+        node.workerinput["thermal_remote"] = True
+        if not _OWN_ID.fullmatch(str(node.gateway.id)):
+            node.workerinput["thermal_node"] = str(node.gateway.id)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Take over what a worker had to tell; a crashed one tells nothing."""
         told = getattr(node, "workeroutput", None) or {}
+        if not node.gateway.spec.popen:
+            self._take_from(node, told, error)
         if told.get("thermal"):
             self._config.stash[ENDINGS].append(Ending(**unpacked(told["thermal"])))
         if told.get("thermal_run"):
             from pytest_thermal.plugin.thermal_checks.session import ThermalEnding
 
             self._config.stash[THERMAL_ENDINGS].append(ThermalEnding(**unpacked(told["thermal_run"])))
+        if told.get("thermal_fleet"):
+            from pytest_thermal.plugin.fleet_checks.session import FleetEnding
+
+            self._config.stash[FLEET_ENDINGS].append(FleetEnding(**unpacked(told["thermal_fleet"])))
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """With ``-x`` a thermal run on another worker must not go on for its hour."""
+        worker = getattr(report, "node", None)
+        if worker is not None:
+            run = next((str(text) for name, text in report.user_properties if name == RUN_PROPERTY), None)
+            if run is not None:
+                self._runs[str(worker.gateway.id)] = run
         limit = self._config.getoption("maxfail", 0)
         self._failed += report.failed
         if limit and self._failed >= limit and not hasattr(self._config, "workerinput"):
             (self._meeting_place() / STOP_FILE).touch()
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """A node of which nothing came is no pass, whatever the others say; a worker tells what it has.
+
+        The innermost wrapper: after all that writes results, and before xdist sends what a worker tells.
+        """
+        yield
+        worker = getattr(self._config, "workerinput", None)
+        if worker is None:
+            if self._bad_nodes and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            return
+        if worker.get("thermal_remote") and ACTIVE_BENCH in self._config.stash:
+            thermal = self._config.stash.get(THERMAL, None)
+            allure = self._config.getoption("allure_report_dir", None)
+            self._config.workeroutput["thermal_results"] = remote_results.on_offer(  # type: ignore[attr-defined]
+                None if thermal is None else thermal.path,
+                Path(allure) if allure else None,
+                allure_before=self._allure_before,
+            )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """What came from which node."""
+        if self._nodes:
+            terminalreporter.section("nodes", sep="=", blue=True)
+            for line in self._nodes:
+                terminalreporter.write_line(line)
+
+    def _take_from(self, node: Any, told: dict[str, Any], error: object) -> None:
+        """Have a node's results, or say where they are."""
+        name = str(node.gateway.id)
+        allure = self._config.getoption("allure_report_dir", None)
+        where = self._runs.get(name)
+        offer = told.get("thermal_results")
+        if offer is None and (not error or not self._is_about_a_bench()):
+            return  # a project of somebody else's, or a node that measured nothing and says so by its tests
+        if offer is None:
+            lies = f"its run stays on it: {where}" if where else "what it recorded, if anything, stays on it"
+            said = f"{name}: LOST ({error or 'it told nothing'}); {lies}"
+        else:
+            where = where or offer["run"]
+            try:
+                got = remote_results.fetch(
+                    node.gateway, offer, archive=archive(self._config), allure=Path(allure) if allure else None
+                )
+            except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error) as trouble:
+                said = f"{name}: its results could not be fetched ({trouble}); its run stays on it: {where}"
+            else:
+                run = "no run" if got.run is None else f"run {got.run}"
+                how = "seen on one disk" if got.was_here else f"{got.sent_bytes / 1e6:.1f} MB in {got.seconds:.1f} s"
+                self._nodes.append(f"{name}: {run}, {got.allure_files} files of Allure's; {how}")
+                return
+        self._bad_nodes = True
+        self._nodes.append(said)
+        if allure:
+            with contextlib.suppress(OSError):
+                remote_results.lost_result(Path(allure), name, said)
+
+    def _is_about_a_bench(self) -> bool:
+        given = any(self._config.getoption(option.dest, None) for option in options.OPTIONS)
+        named = any("pytest_thermal" in str(argument) for argument in self._config.invocation_params.args)
+        return given or named or bool(self._runs)
 
     def _meeting_place(self) -> Path:
         """A folder where workers leave the ids of their bench tests; xdist offers no way to send them."""
@@ -108,6 +223,18 @@ class XdistBridge:
         except OSError:
             # A worker on another machine: each of those is a bench of its own.
             return
+
+
+def restart_no_node(config: pytest.Config) -> None:
+    """A node that died under load is not loaded once more from the beginning, unless that was asked for."""
+    from xdist.workermanage import parse_tx_spec_config
+
+    try:
+        remote = any(not spec.startswith("popen") and "//popen" not in spec for spec in parse_tx_spec_config(config))
+    except pytest.UsageError:
+        return  # xdist says it
+    if remote and config.option.maxworkerrestart is None:
+        config.option.maxworkerrestart = "0"
 
 
 def _uses_bench(item: pytest.Item) -> bool:

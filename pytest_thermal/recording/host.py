@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.metadata
 import os
 import platform
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,27 @@ DRIVERS = ("nvidia", "amdgpu", "i915", "xe", "drv_davinci_intf", "cambricon_drv"
 _PACKAGES = ("pytest-thermal", "pytest", "numpy", "scipy", "psutil", "nvidia-ml-py")
 
 
-def host_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Name, processor, memory and system of the machine whose file system is at ``root``; None for what is not told."""
+NODE_VARIABLES = ("THERMAL_NODE", "SLURMD_NODENAME")
+"""What a site calls this node, where that is not its host's name: a pod, one of several virtual nodes of a machine."""
+
+
+def node_name(environ: Mapping[str, str]) -> str:
+    """What this node is called: by the environment, else by its host's name."""
+    told = (environ.get(variable, "").strip() for variable in NODE_VARIABLES)
+    return next((name for name in told if name), "") or socket.gethostname() or "localhost"
+
+
+def host_facts(root: Path = Path("/"), *, node: str | None = None) -> dict[str, Any]:
+    """Name, processor, memory and system of the machine whose file system is at ``root``; None for what is not told.
+
+    ``name`` is what the node is called (``node``, else its host's name), ``hostname`` what the system calls itself.
+    """
     release = _assignments(root / "etc/os-release")
     memory = _colons(root / "proc/meminfo").get("MemTotal", "").partition(" ")[0]
     cpu = _colons(root / "proc/cpuinfo")
     return {
-        "name": socket.gethostname(),
+        "name": node or socket.gethostname(),
+        "hostname": socket.gethostname(),
         "system": release.get("PRETTY_NAME"),
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -32,6 +47,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
         "product": _line(root / "sys/class/dmi/id/product_name"),
         "board": _line(root / "sys/class/dmi/id/board_name"),
         "bios": _line(root / "sys/class/dmi/id/bios_version"),
+        "machine_id": _machine_id(root),
         "boot_id": _line(root / "proc/sys/kernel/random/boot_id"),
         "container": _container(root),
     }
@@ -62,6 +78,12 @@ def versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found
+
+
+def _machine_id(root: Path) -> str | None:
+    """What stays with this system over reboots, as a digest: the id itself is not to be handed on (machine-id(5))."""
+    told = _line(root / "etc/machine-id")
+    return hashlib.sha256(f"pytest-thermal {told}".encode()).hexdigest()[:16] if told else None
 
 
 def _container(root: Path) -> str | None:

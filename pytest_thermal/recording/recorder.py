@@ -277,6 +277,7 @@ class Recorder:
         if trouble == self._disk_trouble:
             return
         self._disk_trouble, before = trouble, self._disk_trouble
+        self._say("disk", trouble=trouble)
         lost = sum(lane.writer.lost for lane in self._lanes)
         if trouble:
             self._tell(f"{self._spec.run}: {trouble}; samples wait in memory", kind_of_trouble=trouble)

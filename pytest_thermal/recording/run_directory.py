@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,21 +85,23 @@ def create_run(
     facts: Mapping[str, Any],
     settings: Mapping[str, bytes] | None = None,
     clock: RunClock | None = None,
-    name: str | None = None,
+    node: str | None = None,
+    clock_offsets: Mapping[str, Any] | None = None,
 ) -> Path:
     """Make ``<archive>/<UTC start>_<host>`` with ``run.json`` and the bench files as used.
 
     ``facts`` go into ``run.json`` beside the host's and the versions: ``bench`` and whatever else makes runs
-    comparable; ``name`` stands for the host's in the folder's name.
+    comparable; ``node`` is what the machine is called instead of its host's name, also in the folder's name.
+    ``clock_offsets`` are this machine's clock against others, by theirs.
     Neither they nor ``settings`` may hold a key (``Redactor.data``, ``copied_settings``).
 
     Raises:
         RunDirectoryError: It cannot be made or written there.
     """
     clock = clock or RunClock.start()
-    host = host_facts()
+    host = host_facts(node=node)
     try:
-        run = _made(archive, run_name(clock.unix_seconds, name or host["name"]))
+        run = _made(archive, run_name(clock.unix_seconds, host["name"]))
         (run / SAMPLES).mkdir()
         content = {
             "format": FORMAT,
@@ -111,6 +114,7 @@ def create_run(
                 "monotonic_seconds": clock.monotonic_seconds,
                 "boot_id": host["boot_id"],
                 "steps": [],
+                **({"offsets": dict(clock_offsets)} if clock_offsets else {}),
             },
             "host": host,
             "versions": versions(),
@@ -237,9 +241,9 @@ def _seconds(value: float | None) -> str:
 
 def _request_line(row: RequestRow) -> str:
     # By hand: `csv` takes as long for a row as the request took to send.
-    status, prompt, completion = (
-        "" if value is None else value for value in (row.status, row.prompt_tokens, row.completion_tokens)
-    )
+    status = "" if row.status is None else row.status
+    prompt = "" if row.prompt_tokens is None else row.prompt_tokens
+    completion = "" if row.completion_tokens is None else row.completion_tokens
     error = _cell(" ".join(row.error.split())) if row.error else ""
     return (
         f"{row.start_seconds:.6f},{_seconds(row.ttft_seconds)},{_seconds(row.latency_seconds)},{status},{error},"
@@ -247,8 +251,11 @@ def _request_line(row: RequestRow) -> str:
     )
 
 
+_TO_QUOTE = re.compile(r'[,"\r\n]')
+
+
 def _cell(text: str) -> str:
     """A cell of a CSV, quoted where it has to be."""
-    if any(character in text for character in ',"\r\n'):
+    if _TO_QUOTE.search(text):
         return '"' + text.replace('"', '""') + '"'
     return text

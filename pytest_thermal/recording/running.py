@@ -137,6 +137,8 @@ class RunningRecorder:
         self._redactor = redactor
         self._buffer = b""
         self._notes: list[str] = []
+        self.disk_trouble = ""
+        """Why what is recorded waits in memory, as last told; empty while it is written."""
         self._offers: dict[str, Offer] | None = None
         self._failure = ""
         self._because = ""
@@ -275,6 +277,8 @@ class RunningRecorder:
             self._offers = {name: _offer(name, data) for name, data in message["sources"].items()}
         elif what == "note":
             self._notes.append(message["text"])
+        elif what == "disk":
+            self.disk_trouble = message["trouble"]
         elif what == "ended":
             self._because = message["because"]
         elif what == "failed":

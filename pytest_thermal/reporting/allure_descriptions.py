@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.said import say
+from pytest_thermal.reporting.measured import SHARES, Measured, measured, unit_at_end
 
 if TYPE_CHECKING:
     from pytest_thermal.reporting.pictures import Picture
@@ -26,23 +27,6 @@ _VERDICTS = {
     Outcome.BLOCKED: say("Blocked: an outer layer failed"),
     Outcome.SKIPPED: say("Does not apply"),
 }
-_UNITS: tuple[tuple[str, str, int], ...] = (
-    ("_celsius_per_minute", "K/min", 3),
-    ("_celsius", "°C", 1),
-    ("_kelvin", "K", 1),
-    ("_watts", "W", 0),
-    ("_rpm", "rpm", 0),
-    ("_percent", "%", 0),
-    ("_milliseconds", "ms", 0),
-    ("_microseconds", "µs", 1),
-    ("_seconds", "s", 2),
-    ("_bytes", "bytes", 0),
-)
-"""Last words of a name of evidence, longest first: unit and decimals."""
-_SHARES = frozenset({"held", "on_plateau", "throughput_held", "coverage"})
-"""Shares of 1, written in percent."""
-_AT_LEAST = frozenset({"held"})
-"""What a limit holds from below; any other from above."""
 
 
 def finding_text(
@@ -61,42 +45,31 @@ def finding_text(
         *(say("note: {text}", text=text) for text in finding.warnings),
     ):
         lines += [f"- {markdown(told(line))}"] if line else []
-    lines += ["", *(evidence_table(finding.evidence, told) if table is None else table)]
+    lines += ["", *(evidence_table(finding.evidence, check=finding.check, told_in=told) if table is None else table)]
     if simulated:
         lines += ["", told(SIMULATED)]
     return "\n".join(lines)
 
 
-def evidence_table(evidence: Mapping[str, Scalar], told_in: Callable[[str], str] = str) -> list[str]:
+def evidence_table(
+    evidence: Mapping[str, Scalar], *, check: str = "", told_in: Callable[[str], str] = str
+) -> list[str]:
     """What was measured, each figure beside its limit and what is left to it; empty where nothing was."""
-    told = {name: value for name, value in evidence.items() if value is not None and name != "simulated"}
-    origin = told.pop("limit_origin", None)
-    origin = told_in(origin) if isinstance(origin, str) else origin
-    limits = {name: value for name, value in told.items() if name == "limit" or name.startswith("limit_")}
-    figures = {name: value for name, value in told.items() if name not in limits}
-    uncertain = {name: figures.pop(name) for name in list(figures) if name.startswith("uncertainty")}
-    of = {figure: name for name in limits for figure in _alike(_belongs_to(name, "limit", figures), figures)}
-    spread = {_belongs_to(name, "uncertainty", figures): value for name, value in uncertain.items()}
-    if not figures and not limits:
+    told = measured(evidence, check=check)
+    if not told.figures and not told.loose_limits:
         return []
+    with_limits = bool(told.loose_limits) or any(one.limit_name for one in told.figures)
     lines = (
         [told_in(say("| measured | value | limit | left |")), "|---|--:|---|--:|"]
-        if limits
+        if with_limits
         else [told_in(say("| measured | value |")), "|---|--:|"]
     )
-    for name, value in figures.items():
-        row = f"| {_plain(name)} | {_written(name, value, spread.get(name))} |"
-        if limits:
-            limit = of.get(name)
-            row += (
-                f" {_limit(name, limits[limit], origin)} | {_left(name, value, limits[limit])} |" if limit else " | |"
-            )
+    for one in told.figures:
+        row = f"| {_plain(one.name)} | {_written(one.name, one.value, one.uncertainty)} |"
+        if with_limits:
+            row += f" {_limit_of(one)} | {_left(one)} |" if one.limit_name else " | |"
         lines.append(row)
-    lines += [
-        f"| {_plain(name)} | | {_limit(name, limits[name], None, sign='')} | |"
-        for place, name in of.items()
-        if not place
-    ]
+    lines += [f"| {_plain(name)} | | {_limit(name, value)} | |" for name, value in told.loose_limits.items()]
     return lines
 
 
@@ -118,35 +91,10 @@ def markdown(text: str) -> str:
     return text
 
 
-def _belongs_to(name: str, word: str, figures: Mapping[str, Scalar]) -> str:
-    """The figure that ``limit_…`` or ``uncertainty_…`` is of: of that very name, else the first of its unit."""
-    rest = name.removeprefix(word).removeprefix("_")
-    if rest in figures:
-        return rest
-    unit = f"_{rest}" if rest else ""
-    own = _unit(name)[0]
-    for figure, value in figures.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if number and figure.endswith(unit) and (_unit(figure)[0] == own or not rest):
-            return figure
-    return ""
-
-
-def _alike(figure: str, figures: Mapping[str, Scalar]) -> list[str]:
-    """One limit may hold for the same figure of several phases: ``ramp_thermal_…`` and ``steady_thermal_…``."""
-    what = figure.partition("_")[2]
-    own = next((end for end, _, _ in _UNITS if f"_{what}" == end), "")
-    return [figure] if own or not what else [name for name in figures if name.partition("_")[2] == what]
-
-
-def _unit(name: str) -> tuple[str, int]:
-    return next(((unit, decimals) for end, unit, decimals in _UNITS if name.endswith(end)), ("", 2))
-
-
 def _plain(name: str) -> str:
     """``baseline_celsius`` is ``baseline``."""
-    end = next((end for end, _, _ in _UNITS if name.endswith(end)), "")
-    return name.removesuffix(end).replace("_", " ") or name
+    unit = unit_at_end(name)
+    return name.removesuffix(unit.end if unit is not None else "").replace("_", " ") or name
 
 
 def _written(name: str, value: Scalar, uncertainty: Scalar = None) -> str:
@@ -156,8 +104,9 @@ def _written(name: str, value: Scalar, uncertainty: Scalar = None) -> str:
         return markdown(str(value))
     if not math.isfinite(value):
         return "–"
-    unit, decimals = _unit(name)
-    if name in _SHARES or name == "limit":
+    found = unit_at_end(name)
+    unit, decimals = (found.sign, found.decimals) if found is not None else ("", 2)
+    if name in SHARES or name == "limit":
         unit, decimals, value = "%", 0, 100 * value
         uncertainty = 100 * uncertainty if isinstance(uncertainty, (int, float)) else None
     if isinstance(value, int) and not unit:
@@ -168,18 +117,26 @@ def _written(name: str, value: Scalar, uncertainty: Scalar = None) -> str:
     return f"{text} {unit}".rstrip()
 
 
-def _limit(figure: str, limit: Scalar, origin: Scalar, *, sign: str | None = None) -> str:
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+def _limit_of(one: Measured) -> str:
+    sign = "≥ " if one.at_least else "≤ "
+    return f"{sign if _is_number(one.limit) else ''}{_limit(one.name, one.limit)}" + (
+        f" ({markdown(one.limit_origin)})" if one.limit_origin and _is_number(one.limit) else ""
+    )
+
+
+def _limit(name: str, limit: Scalar) -> str:
+    if not isinstance(limit, (int, float)) or isinstance(limit, bool):
         return markdown(str(limit))
-    unit, _ = _unit(figure)
-    value = f"{100 * limit:g} %" if figure in _SHARES else f"{limit:.4g} {unit}".rstrip()
-    if sign is None:
-        sign = "≥ " if figure in _AT_LEAST else "≤ "
-    return f"{sign}{value}" + (f" ({markdown(str(origin))})" if origin else "")
+    unit = unit_at_end(name)
+    return f"{100 * limit:g} %" if name in SHARES else f"{limit:.4g} {unit.sign if unit is not None else ''}".rstrip()
 
 
-def _left(figure: str, value: Scalar, limit: Scalar) -> str:
-    if not isinstance(value, (int, float)) or not isinstance(limit, (int, float)):
+def _left(one: Measured) -> str:
+    if not isinstance(one.value, (int, float)) or not isinstance(one.limit, (int, float)):
         return ""
-    left = value - limit if figure in _AT_LEAST else limit - value
-    return _written(figure, left) if left >= 0 else f"**{_written(figure, left)}**"
+    left = one.value - one.limit if one.at_least else one.limit - one.value
+    return _written(one.name, left) if left >= 0 else f"**{_written(one.name, left)}**"
+
+
+def _is_number(value: Scalar) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

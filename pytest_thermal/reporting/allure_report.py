@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_thermal.reporting.allure_config import allure_config, config_file
+from pytest_thermal.reporting.allure_lean import LEFT_OUT, MOST_BYTES, heavy_bytes, lean_copy
 from pytest_thermal.reporting.allure_results import (
     NoResultsError,
     newest_of_each_node,
@@ -72,18 +73,23 @@ def build_report(
     with tempfile.TemporaryDirectory(prefix=".making-", dir=output) as aside:
         made, trends = Path(aside, "page"), Path(aside, "history.jsonl")
         trends.write_text(other_runs(history, title), encoding="utf-8")
+        folders = list(dict.fromkeys(nodes.values()))
+        variables = {"Results": _as_seen_from_here(results)}
+        if len(folders) > 1 and heavy_bytes(folders) > MOST_BYTES:
+            variables["Left out"] = LEFT_OUT
+            folders = [lean_copy(folder, Path(aside, "lean", str(place))) for place, folder in enumerate(folders)]
         content = allure_config(
             title=title,
             output=made.resolve(),
             history=trends.resolve(),
             history_runs=HISTORY_RUNS,
-            variables={"Results": _as_seen_from_here(results)},
+            variables=variables,
             nodes={node: run_facts(folder) for node, folder in nodes.items()},
         )
         name, text = config_file(content)
         config = Path(aside, name)
         config.write_text(text, encoding="utf-8")
-        _generate(tool, config, list(dict.fromkeys(nodes.values())))
+        _generate(tool, config, folders)
         raw = made / "index.html"
         if not raw.is_file():
             raise ReportFailedError(

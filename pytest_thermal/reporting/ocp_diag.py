@@ -22,13 +22,14 @@ import ocptv.output as tv
 from ocptv.output.config import get_config
 
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.reporting.headline import Headline, headline, unit_of
+from pytest_thermal.reporting.headline import Headline, headline
+from pytest_thermal.reporting.measured import unit_of
 from pytest_thermal.reporting.observed import How, Observed, plain_scalar
 
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _DEVICE = re.compile(r"[a-z_]+\d*")
 THERMAL_ONLY = frozenset(
-    {"coverage", "baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "rebound", "drift"}
+    {"coverage", "baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "leak", "rebound", "drift"}
 )
 """Checks whose subject is a sensor or a device of the machine."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from pytest_thermal.model import Sensor, Unit
+
 
 class Kind(str, Enum):
     """What a device is."""
@@ -27,3 +29,24 @@ def kind_of(device: str) -> Kind:
     if _CPU.match(device):
         return Kind.CPU
     return Kind.ACCELERATOR if _ACCELERATOR.match(device) else Kind.OTHER
+
+
+LEAK_WARNING, LEAK_ALARM = 1.0, 2.0
+"""What a leak detector shows (``Unit.STATE``) besides 0; as Redfish's DetectorState: OK, Warning, Critical."""
+_PUMP = re.compile(r"(?:^|[._])pump\d*(?:[._]|$)")
+_LEAK = re.compile(r"(?:^|[._])leak\d*(?:[._]|$)")
+
+
+def is_pump(sensor: Sensor) -> bool:
+    """Whether it is the speed of a pump, in rpm."""
+    return sensor.unit is Unit.RPM and is_part_of_pump(sensor)
+
+
+def is_part_of_pump(sensor: Sensor) -> bool:
+    """Whether it is something of a pump."""
+    return _PUMP.search(sensor.id) is not None
+
+
+def is_leak_detector(sensor: Sensor) -> bool:
+    """Whether it says if there is a leak."""
+    return sensor.unit is Unit.STATE and _LEAK.search(sensor.id) is not None

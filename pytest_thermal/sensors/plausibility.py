@@ -25,6 +25,7 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {
     Unit.BYTES: (0.0, 1e15),
     Unit.COUNT: (0.0, 1e15),
     Unit.BITS: (0.0, 2.0**53),
+    Unit.STATE: (0.0, 2.0),
 }
 """What one sensor can show at all. Watts are of one device; a whole node may draw more, see below."""
 

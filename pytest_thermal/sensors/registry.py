@@ -170,6 +170,8 @@ class _Trial(threading.Thread):
             return
         try:
             self._found = _ask(self._spec, source)
+        except SpecError as error:
+            self._error = error
         except Exception as error:  # noqa: BLE001 - whoever wrote the source, the others go on
             self._found = _unavailable(self._spec, f"asking for its sensors raised {type(error).__name__}: {error}")
         finally:

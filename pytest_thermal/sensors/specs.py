@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pytest_thermal.bench import Monitor
-from pytest_thermal.bench.files import IPMI_PASSWORD
+from pytest_thermal.bench.files import IPMI_PASSWORD, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN
 from pytest_thermal.sensors.source import SourceSpec
 from pytest_thermal.sensors.tools import ipmi, known
 from pytest_thermal.sensors.tools.tool import Tool
@@ -44,6 +44,8 @@ def bench_specs(monitor: Monitor, *, sysfs: str = "/sys", proc: str = "/proc") -
         SourceSpec(name="hwmon", factory=f"{_HERE}.sysfs.hwmon:make", options=both, least_period_seconds=0.5),
     ]
     specs.append(_of_bmc(monitor))
+    if monitor.prometheus_url:
+        specs.append(_of_prometheus(monitor, monitor.prometheus_url))
     if monitor.cpu_temp_path:
         specs.append(
             SourceSpec(
@@ -82,6 +84,28 @@ def _of_bmc(monitor: Monitor) -> SourceSpec:
         secrets=(IPMI_PASSWORD,) if monitor.ipmi_host else (),
         needed=roles,
         least_period_seconds=ipmi.TOOL.least_period_seconds,
+    )
+
+
+def _of_prometheus(monitor: Monitor, url: str) -> SourceSpec:
+    named = {
+        sensor: text.removeprefix("prometheus:")
+        for sensor, text in monitor.sensors.items()
+        if text.startswith("prometheus:")
+    }
+    return SourceSpec(
+        name="prometheus",
+        factory=f"{_HERE}.prometheus.source:make",
+        options={
+            "url": url,
+            "user": monitor.prometheus_user,
+            "labels": json.dumps(monitor.prometheus_labels),
+            "named": json.dumps(named),
+        },
+        secrets=(PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN),
+        needed={sensor.partition(".")[0]: text for sensor, text in named.items()},
+        # Most targets are scraped every 15 s or more rarely: what is asked more often is answered from memory.
+        least_period_seconds=10.0,
     )
 
 

@@ -132,6 +132,8 @@ def exchange(
     url: str,
     *,
     json_body: Mapping[str, Any] | None = None,
+    form: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
     auth: httpx.Auth | httpx._client.UseClientDefault | None = httpx.USE_CLIENT_DEFAULT,
     read_seconds: float | None = None,
     total_seconds: float | None = None,
@@ -139,6 +141,7 @@ def exchange(
 ) -> Exchange:
     """Send one request and read its whole answer. Raises nothing for anything the network or the peer does.
 
+    What is sent is ``json_body``, or the fields ``form``; ``query`` becomes part of the address.
     ``read_seconds`` (default: the client's) is for the next bytes; ``total_seconds`` is for the whole answer, by
     default twice as long, and the time for a connection.
     """
@@ -154,7 +157,9 @@ def exchange(
     response: httpx.Response | None = None
     body = bytearray()
     try:
-        request = client.build_request(method, url, json=json_body, headers=headers, extensions=extensions)
+        request = client.build_request(
+            method, url, json=json_body, data=form, params=query, headers=headers, extensions=extensions
+        )
         known["url"] = str(request.url)
         response = send(client, request, auth=auth)
         known |= {"status": response.status_code, "reason": response.reason_phrase, "headers": response.headers}

@@ -1,4 +1,4 @@
-"""The loop and what it does for the work: throttling, pump, rebound, throughput."""
+"""The loop and what it does for the work: throttling, pump, leak, rebound, throughput."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def test_throttling(thermal: Thermal, device: str) -> None:
 def test_pump(thermal: Thermal, sensor: str) -> None:
     """The pump ran throughout."""
     thermal.require("pump", sensor)
+
+
+@pytest.mark.critical
+def test_leak(thermal: Thermal, sensor: str) -> None:
+    """The leak detector saw the loop dry throughout."""
+    thermal.require("leak", sensor)
 
 
 @pytest.mark.critical

@@ -62,9 +62,25 @@ MEANINGS: list[tuple[str, str, str, str, object]] = [
     ("config.toml", "monitor.ipmi_host", '"10.0.0.20:6623"', "monitor.ipmi_host", "10.0.0.20:6623"),
     ("config.toml", "monitor.ipmi_user", '"operator"', "monitor.ipmi_user", "operator"),
     ("config.toml", "monitor.ipmi_cipher_suite", "3", "monitor.ipmi_cipher_suite", 3),
+    (
+        "config.toml",
+        "monitor.prometheus_url",
+        '"http://10.0.0.5:9090/"',
+        "monitor.prometheus_url",
+        "http://10.0.0.5:9090",
+    ),
+    ("config.toml", "monitor.prometheus_user", '"operator"', "monitor.prometheus_user", "operator"),
+    (
+        "config.toml",
+        "monitor.prometheus_labels",
+        '{instance = ["node7", "bmc7"], cluster = "a"}',
+        "monitor.prometheus_labels",
+        {"instance": ("node7", "bmc7"), "cluster": ("a",)},
+    ),
     ("config.toml", "stress.mode", '"GPU"', "stress.mode", "gpu"),
     ("config.toml", "stress.cpu_workers", "16", "stress.cpu_workers", 16),
     ("config.toml", "stress.gpu_workers", "0", "stress.gpu_workers", 0),
+    ("config.toml", "stress.inference_workers", "4", "stress.inference_workers", 4),
     ("config.toml", "stress.inference_ratio", "1", "stress.inference_ratio", 1.0),
     ("config.toml", "stress.duration", '"60m"', "stress.duration_seconds", 3600.0),
     ("config.toml", "stress.duration", '"90s"', "stress.duration_seconds", 90.0),
@@ -240,10 +256,13 @@ def test_null_counts_as_not_given(tmp_path: Path) -> None:
     assert bench.origin("route.fallback") == "default"
 
 
+SECRETS = ("ipmi_password", "prometheus_password", "prometheus_token")
+
+
 def test_every_setting_has_an_origin(tmp_path: Path) -> None:
     bench = read_bench(tmp_path, ADDRESS, "[cluster]\nnode_count = 1\n[scale_out]\nenabled = true\n")
     for group, part in bench:
-        if group in ("name", "folder", "files", "demo", "domains", "ipmi_password", "origins", "notes"):
+        if group in ("name", "folder", "files", "demo", "domains", "origins", "notes") or group in SECRETS:
             continue
         for name in type(part).model_fields:
             assert bench.origin(f"{group}.{name}")

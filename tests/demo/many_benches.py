@@ -104,6 +104,8 @@ def judge(seen: Run) -> Verdict:
     usual = float(np.median(pump.during(seen.phases["baseline"]).values))
     if float(pump.during(seen.phases["steady"]).values.min()) < usual / 2:
         against.append("pump pump0.speed_rpm")
+    if seen.series["leak0.detector_state"].values.max() > 0:
+        against.append("leak leak0.detector_state")
     return Verdict(against=frozenset(against), figures=figures)
 
 

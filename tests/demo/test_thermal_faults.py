@@ -20,6 +20,7 @@ CAUGHT: dict[str, set[str]] = {
         "fault:pump stopped cpu0.package.temperature_celsius",
         *(f"{check} {name}" for check in ("rise", "threshold") for name in HEATED),
     },
+    "leak": {"leak leak0.detector_state"},
     "air": {f"{check} {name}" for check in ("rebound", "settled", "fault:air in the loop") for name in HEATED},
     "low_flow": {f"rise {name}" for name in HEATED},
     "degraded_contact": {f"rise {CARD}"},
@@ -33,7 +34,7 @@ CAUGHT: dict[str, set[str]] = {
     "sensor_dropout": {f"coverage {CARD}"},
     "spike": {f"spikes {CARD}", "spikes cpu0.package.temperature_celsius"},
 }
-ALONE = {"throttling", "sensor_stuck", "sensor_dropout", "spike"}
+ALONE = {"leak", "throttling", "sensor_stuck", "sensor_dropout", "spike"}
 """Faults of which nothing else is to be seen."""
 
 
@@ -111,5 +112,5 @@ def test_no_thermal_fault_is_called_as_one_of_the_gateway() -> None:
 
 
 def test_an_unknown_fault_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ValueError, match=r"'pump-stop'\ntry: one of pump_stop, air"):
+    with pytest.raises(ValueError, match=r"'pump-stop'\ntry: one of pump_stop, leak"):
         thermal_fault("pump-stop")

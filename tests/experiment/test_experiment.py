@@ -26,11 +26,16 @@ from pytest_thermal.experiment import (
     Notice,
     Plan,
     Progress,
+    Together,
 )
+from pytest_thermal.experiment import experiment as experiment_module
+from pytest_thermal.experiment import watcher as watcher_module
 from pytest_thermal.experiment.experiment import why_late
+from pytest_thermal.findings import Judgement, limits_for
+from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.findings.run_events import own_times
 from pytest_thermal.load import Work
-from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model import Outcome, Sensor, Unit
 from pytest_thermal.recording import Offer, RecorderError, RunClock, read_run
 from pytest_thermal.sensors.source import SourceSpec
 from tests.load.helpers import until
@@ -66,6 +71,7 @@ class Made:
         sources: Sequence[SourceSpec],
         preflight: Callable[[], None] | None,
         settings: str,
+        together: Together | None,
     ) -> None:
         self.told: list[Progress | Notice] = []
         (folder / "bench").mkdir()
@@ -92,6 +98,8 @@ class Made:
             locks=folder,
             tell=self.told.append,
             preflight=preflight,
+            node=None if together is None else together.node,
+            together=together,
         )
 
     @property
@@ -137,6 +145,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         sources: Sequence[SourceSpec] = (fake(),),
         preflight: Callable[[], None] | None = None,
         settings: str = "",
+        together: Together | None = None,
     ) -> Made:
         made.append(
             Made(
@@ -147,6 +156,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 sources=sources,
                 preflight=preflight,
                 settings=settings,
+                together=together,
             )
         )
         return made[-1]
@@ -277,6 +287,38 @@ def test_a_critical_temperature_takes_the_load_off_and_goes_on_recording(make: M
     assert third["text"].startswith("sleeper stays off: gpu0.temperature_celsius is at ")
     assert made.events("load") == []
     assert [phase["name"] for phase in made.facts()["phases"]] == ["baseline", "ramp", "steady", "cooldown"]
+
+
+def test_a_leak_takes_the_load_off_and_its_phase_does_not_pass(make: Make, tmp_path: Path) -> None:
+    detector = tmp_path / "detector"
+    detector.write_text("0")
+    leak = SourceSpec(
+        name="cdu",
+        factory="tests.experiment.played:make",
+        options={"name": "cdu", "sensor": "leak0.detector_state", "file": str(detector)},
+    )
+    made = make(sources=(fake(), leak), seconds={**SHORT, "steady": 1.5})
+    made.experiment.ensure("ramp")
+    detector.write_text("2")
+    made.experiment.ensure("cooldown")
+    first, second = made.events("critical")
+    assert (first["what"], first["sensor"]) == ("leak", "leak0.detector_state")
+    assert first["text"] == "leak0.detector_state reports a leak (critical)"
+    assert second["text"] == "the load is taken off and stays off; recording goes on"
+    recording = read_run(made.run)
+    states = recording.series["leak0.detector_state"]
+    assert states.values[-1] == 2.0
+    assert states.time_seconds[-1] > first["time"]
+    found = phase_finding(recording, "steady")
+    assert found.outcome is Outcome.FAILED
+    assert found.message.splitlines()[0].endswith(
+        "but the load was taken off: leak0.detector_state reports a leak (critical)"
+    )
+    assert "coolant has come out" in found.likely
+    assert "valves" in found.advice
+    leaked = Judgement(recording, limits_for(made.bench.monitor)).finding("leak", "leak0.detector_state")
+    assert leaked.outcome is Outcome.FAILED
+    assert "reports a leak from" in leaked.seen
 
 
 def test_no_later_phase_loads_a_bench_that_was_critical(make: Make) -> None:
@@ -475,3 +517,81 @@ def test_a_load_that_does_not_get_the_processor_is_told_at_once_and_booked(make:
     times = own_times(read_run(made.run))
     assert [one.share for one in times] == pytest.approx([e["cpu_seconds"] / e["seconds"] for e in booked])
     assert max(one.share for one in times) < 0.3
+
+
+# ---------------------------------------------------------------------------------------------------- beside others
+
+
+def test_a_phase_is_entered_without_a_node_that_never_comes_and_the_run_tells(make: Make, tmp_path: Path) -> None:
+    made = make(
+        together=Together(tmp_path / "meeting", node="n1", count=2, names=("n1", "n2"), wait_seconds=0.5),
+    )
+    made.experiment.ensure("cooldown")
+    told = made.facts()
+    assert (told["host"]["name"], made.run.name.endswith("_n1")) == ("n1", True)
+    assert list(told["clock"]["offsets"]["shared_disk"]) == ["offset_seconds", "within_seconds"]
+    met = told["together"]["phases"]
+    assert {name: one["missing"] for name, one in met.items()} == {name: ["n2"] for name in SHORT}
+    entered = [event["phase"] for event in made.events("together") if event["what"] == "entered"]
+    assert entered == list(SHORT)
+    assert any("baseline is entered without n2" in text for text in made.notices("warning"))
+    for name in SHORT:
+        found = phase_finding(read_run(made.run), name)
+        assert found.outcome is Outcome.PASSED
+        assert any("without n2" in text for text in found.warnings)
+
+
+def test_a_broken_node_tells_the_others_why_it_left(make: Make, tmp_path: Path) -> None:
+    made = make(
+        works=[sleeper(0.1, code=3)],
+        seconds={**SHORT, "ramp": 30.0},
+        together=Together(tmp_path / "meeting", node="n1", count=2, wait_seconds=0.1),
+    )
+    with pytest.raises(ExperimentBrokenError):
+        made.experiment.ensure("ramp")
+    assert "the cpu load was lost" in (tmp_path / "meeting" / "n1.gone").read_text()
+
+
+# ------------------------------------------------------------------------------------------------------- full disks
+
+
+def test_a_disk_without_room_for_the_run_is_told_before_anything_is_loaded(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment_module, "free_bytes", lambda _: 3_000_000)
+    made = make()
+    with pytest.raises(ExperimentBrokenError, match=r"has 3 MB left, and this run may need \d+ MB"):
+        made.experiment.ensure("baseline")
+    assert made.events("load") == []
+
+
+def test_a_disk_that_takes_nothing_any_more_ends_the_load(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher_module, "DISK_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(watcher_module, "DISK_LEAST_PATIENCE_SECONDS", 0.2)
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+    recorder = made.experiment._recorder
+    assert recorder is not None
+    recorder.disk_trouble = "No space left on device"
+    with pytest.raises(ExperimentBrokenError, match=r"nothing could be written for .* No space left on device"):
+        made.experiment.ensure("steady")
+    assert made.experiment._loads is not None
+    assert not made.experiment._loads.running
+    assert made.experiment.finished
+
+
+def test_a_disk_that_hangs_ends_the_load(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment_module, "DISK_PATIENCE_SECONDS", 0.3)
+    made = make(seconds={**SHORT, "steady": 60.0})
+    made.experiment.ensure("ramp")
+    watcher = made.experiment._watcher
+    assert watcher is not None
+    released = threading.Event()
+    monkeypatch.setattr(watcher._follower, "read", lambda: released.wait(60.0) and [])
+    try:
+        with pytest.raises(ExperimentBrokenError, match="the disk did not answer"):
+            made.experiment.ensure("steady")
+        assert made.experiment._loads is not None
+        assert not made.experiment._loads.running
+    finally:
+        released.set()

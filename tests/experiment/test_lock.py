@@ -79,3 +79,14 @@ def test_the_lock_of_another_user_is_opened_as_it_is(tmp_path: Path) -> None:
 def test_the_variable_overrides_the_place(tmp_path: Path) -> None:
     assert lock_folder({"PYTEST_THERMAL_LOCK_DIR": str(tmp_path)}) == tmp_path
     assert lock_folder({}).is_dir()
+
+
+def test_virtual_nodes_of_a_machine_have_a_lock_each_where_the_variable_says_so(tmp_path: Path) -> None:
+    told = {"PYTEST_THERMAL_LOCK_DIR": f"{tmp_path}/lock.${{THERMAL_NODE}}"}
+    folders = [lock_folder({**told, "THERMAL_NODE": node}) for node in ("n1", "n2")]
+    assert [folder.name for folder in folders] == ["lock.n1", "lock.n2"]
+    with BenchLock(folders[0], what="a"), BenchLock(folders[1], what="b"), pytest.raises(BenchBusyError):
+        BenchLock(folders[0], what="c").acquire()
+    assert folders[0].stat().st_mode & 0o1777 == 0o1777
+    with pytest.raises(ExperimentBrokenError, match=r"PYTEST_THERMAL_LOCK_DIR.*NODE"):
+        lock_folder(told)

@@ -32,7 +32,7 @@ GPU, MEMORY, CPU = "gpu0.temperature_celsius", "gpu0.memory.temperature_celsius"
 USE, WATTS, CPU_USE, CPU_WATTS = (
     "gpu0.utilization_percent", "gpu0.power_watts", "cpu0.utilization_percent", "cpu0.package.power_watts",
 )  # fmt: skip
-PUMP, HOT = "pump0.speed_rpm", "gpu0.throttle.thermal_milliseconds"
+PUMP, LEAK, HOT = "pump0.speed_rpm", "leak0.detector_state", "gpu0.throttle.thermal_milliseconds"
 CAP = "gpu0.throttle.power_cap_milliseconds"
 FACTS: Mapping[str, Any] = {
     "bench": "lab-7",
@@ -93,6 +93,7 @@ def _made(plan: Plan, seed: int, loop: Loop, then: tuple[tuple[float, Loop], ...
         CPU_USE: np.where(on, 98.0, 1.0),
         CPU_WATTS: np.where(on, 250.0, 40.0) + white(rng, cpu.size, 2.0),
         PUMP: 2800.0 + white(rng, cpu.size, 8.0),
+        LEAK: zero,
         HOT: zero,
         CAP: zero,
     }

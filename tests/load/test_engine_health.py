@@ -86,7 +86,7 @@ def test_a_loop_that_is_held_up_is_felt() -> None:
 
 def test_vitals_are_of_the_open_loop_only_where_there_is_one() -> None:
     tally = Tally()
-    tally.items_inference, tally.not_issued = 90, 10
+    tally.issued.items_inference, tally.issued.not_issued = 90, 10
     assert (tally.vitals(Pulse()).due, tally.vitals(Pulse()).late_p99_seconds) == (0, None)
     tally.left_late(0.005)
     vitals = tally.vitals(Pulse())

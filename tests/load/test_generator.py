@@ -6,13 +6,17 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_thermal.load.answers import CANCELLED, Answer
+from pytest_thermal.load.books import Books
 from pytest_thermal.load.generator import Generator, Way
 from pytest_thermal.load.orders import InferenceOrders
+from pytest_thermal.load.share import Share
+from pytest_thermal.load.tally import Tally
 from pytest_thermal.recording import RequestRow, RunClock
 from tests.load.helpers import PATIENCE_SECONDS
 
@@ -71,9 +75,6 @@ class FakeBursts:
         await asyncio.sleep(0.001)
         return self.trouble
 
-    async def close(self) -> None:
-        pass
-
 
 def orders(
     *,
@@ -115,14 +116,15 @@ class Run:
     ) -> None:
         self.rows: list[RequestRow] = []
         ways = [Way(engine, model=f"model-{index}") for index, engine in enumerate(engines)]  # type: ignore[arg-type]
-        self.generator = Generator(told, ways=ways, record=self.rows.extend)
+        self.tally = Tally()
+        books = Books(self.tally, clock=told.clock, record=self.rows.extend)
+        self.generator = Generator(told, ways=ways, ledger=books, burn=bursts.burn if bursts else None)
         self.generator.phase = "ramp"
-        self.generator._bursts = bursts  # type: ignore[assignment]
         asyncio.run(self._run(until))
 
     @property
     def items(self) -> int:
-        return self.generator.tally.items_inference + self.generator.tally.items_compute
+        return self.tally.issued.items_inference + self.tally.issued.items_compute
 
     async def _run(self, until: Callable[[Run], object]) -> None:
         self.generator.start()
@@ -139,19 +141,19 @@ def test_as_many_are_in_flight_as_there_are_slots() -> None:
     assert (engine.made, engine.most_in_flight) == (7, 7)
     assert len(engine.bodies) == len(run.rows)
     assert engine.closed == 7
-    assert run.generator.tally.in_flight == 0
+    assert run.tally.issued.in_flight == 0
 
 
 def test_what_is_in_flight_at_the_end_is_recorded_as_cancelled() -> None:
-    run = Run(orders(concurrency=5), FakeEngine(seconds=60.0), until=lambda run: run.generator.tally.in_flight == 5)
+    run = Run(orders(concurrency=5), FakeEngine(seconds=60.0), until=lambda run: run.tally.issued.in_flight == 5)
     assert [row.error for row in run.rows] == [CANCELLED] * 5
-    assert run.generator.tally.cancelled == 5
+    assert run.tally.cancelled == 5
 
 
 def test_rows_carry_the_phase_that_they_began_in() -> None:
     def until(run: Run) -> bool:
         # The first four are in flight when it changes.
-        run.generator.phase = "steady" if run.generator.tally.items_inference else "ramp"
+        run.generator.phase = "steady" if run.tally.issued.items_inference else "ramp"
         return len(run.rows) > 12
 
     run = Run(orders(concurrency=4), FakeEngine(seconds=0.1), until=until)
@@ -204,14 +206,14 @@ def test_an_error_storm_neither_spins_nor_ends_the_load() -> None:
     # 4 at once, 4 after 0.1 s, 4 after another 0.2 s.
     assert time.monotonic() - begin >= 0.3
     assert {row.error for row in run.rows} == {"503 Service Unavailable"}
-    assert run.generator.tally.failed == len(run.rows)
+    assert run.tally.failed == len(run.rows)
 
 
 def test_after_a_storm_it_goes_on_as_before() -> None:
     left = iter(range(6))
     engine = FakeEngine(lambda body: good(body) if next(left, None) is None else bad(body), seconds=0.001)
-    run = Run(orders(concurrency=2), engine, until=lambda run: run.generator.tally.ok >= 50)
-    assert run.generator.tally.failed == 6
+    run = Run(orders(concurrency=2), engine, until=lambda run: run.tally.ok >= 50)
+    assert run.tally.failed == 6
 
 
 def test_a_slot_that_breaks_is_told_and_not_silent() -> None:
@@ -219,7 +221,7 @@ def test_a_slot_that_breaks_is_told_and_not_silent() -> None:
         raise RuntimeError("a bug")
 
     run = Run(orders(concurrency=1), FakeEngine(broken), until=lambda run: not run.generator._tasks)
-    errors = run.generator.tally.status(concurrency=1)["errors"]
+    errors = run.tally.status(concurrency=1)["errors"]
     assert list(errors) == ["a fault of the load generator itself: RuntimeError: a bug"]
 
 
@@ -247,7 +249,7 @@ def test_what_the_open_loop_cannot_issue_is_counted() -> None:
     run = Run(
         orders(rate_per_second=500.0, most_in_flight=10),
         engine,
-        until=lambda run: run.generator.tally.not_issued > 20,
+        until=lambda run: run.tally.issued.not_issued > 20,
     )
     assert engine.most_in_flight == 10
     assert len(run.rows) == 10
@@ -259,9 +261,9 @@ def test_a_mixed_load_reaches_its_share(share: float) -> None:
     run = Run(
         orders(concurrency=8, inference_ratio=share), FakeEngine(), until=lambda run: run.items >= 200, bursts=bursts
     )
-    tally = run.generator.tally
-    assert tally.items_inference / run.items == pytest.approx(share, abs=0.02)
-    assert len(bursts.seconds) >= tally.items_compute > 0
+    tally = run.tally
+    assert tally.issued.items_inference / run.items == pytest.approx(share, abs=0.02)
+    assert len(bursts.seconds) >= tally.issued.items_compute > 0
 
 
 def test_only_bursts_and_only_requests() -> None:
@@ -269,7 +271,7 @@ def test_only_bursts_and_only_requests() -> None:
     run = Run(orders(inference_ratio=0.0), engine, until=lambda run: run.items >= 50, bursts=bursts)
     assert engine.bodies == []
     run = Run(orders(inference_ratio=1.0), engine, until=lambda run: run.items >= 50)
-    assert run.generator.tally.items_compute == 0
+    assert run.tally.issued.items_compute == 0
 
 
 def test_a_burst_is_about_as_long_as_a_request() -> None:
@@ -277,22 +279,22 @@ def test_a_burst_is_about_as_long_as_a_request() -> None:
     run = Run(
         orders(concurrency=4, inference_ratio=0.5),
         FakeEngine(seconds=0.3),
-        until=lambda run: run.generator.tally.ok >= 8,
+        until=lambda run: run.tally.ok >= 8,
         bursts=bursts,
     )
     assert bursts.seconds[0] == 0.2
-    assert bursts.seconds[-1] == pytest.approx(run.generator.tally.mean_latency_seconds, rel=0.5)
+    assert bursts.seconds[-1] == pytest.approx(run.tally.mean_latency_seconds, rel=0.5)
 
 
 def test_a_burst_that_could_not_be_is_no_item() -> None:
     run = Run(
         orders(concurrency=2, inference_ratio=0.5),
         FakeEngine(),
-        until=lambda run: run.generator.tally.ok >= 3,
+        until=lambda run: run.tally.ok >= 3,
         bursts=FakeBursts("no compute burst: torch is gone"),
     )
-    assert run.generator.tally.items_compute == 0
-    assert "no compute burst: torch is gone" in run.generator.tally.status(concurrency=2)["errors"]
+    assert run.tally.issued.items_compute == 0
+    assert "no compute burst: torch is gone" in run.tally.status(concurrency=2)["errors"]
 
 
 def test_what_a_gateway_teaches_is_heeded() -> None:
@@ -307,6 +309,72 @@ def test_what_a_gateway_teaches_is_heeded() -> None:
         return good(body)
 
     engine = FakeEngine(picky)
-    run = Run(orders(concurrency=1), engine, until=lambda run: run.generator.tally.ok >= 5)
-    assert run.generator.tally.failed == 1
+    run = Run(orders(concurrency=1), engine, until=lambda run: run.tally.ok >= 5)
+    assert run.tally.failed == 1
     assert "max_completion_tokens" in engine.bodies[-1]
+
+
+class Shared:
+    """Generators in one process, each with its share of one load, until a condition came true."""
+
+    def __init__(self, told: InferenceOrders, *engines: FakeEngine, of: int, until: Callable[[Shared], object]) -> None:
+        self.rows: list[list[RequestRow]] = [[] for _ in range(of)]
+        self.generators = []
+        for index, rows in enumerate(self.rows):
+            ways = [Way(engine, model=f"model-{number}") for number, engine in enumerate(engines)]  # type: ignore[arg-type]
+            books = Books(Tally(), clock=told.clock, record=rows.extend)
+            own = replace(told, share=Share(index=index, of=of))
+            self.generators.append(Generator(own, ways=ways, ledger=books))
+        self.begin_seconds = 0.0
+        asyncio.run(self._run(until))
+
+    async def _run(self, until: Callable[[Shared], object]) -> None:
+        self.begin_seconds = time.monotonic() + 0.02
+        for generator in self.generators:
+            generator.start(self.begin_seconds)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not until(self):
+            assert time.monotonic() < deadline, "waited in vain"
+            await asyncio.sleep(0.005)
+        for generator in self.generators:
+            await generator.end()
+
+
+def test_a_schedule_that_is_shared_is_the_schedule() -> None:
+    told = orders(rate_per_second=300.0, most_in_flight=10_000)
+    engine = FakeEngine(seconds=0.01)
+    shared = Shared(told, engine, of=3, until=lambda shared: all(len(rows) >= 20 for rows in shared.rows))
+    for index, rows in enumerate(shared.rows):
+        # The third of all that are due, from the very first on.
+        due = [shared.begin_seconds + (index + 3 * number) / 300.0 for number in range(20)]
+        starts = sorted(row.start_seconds for row in rows)[:20]
+        assert starts == pytest.approx([told.clock.at(at) for at in due], abs=1e-6)
+
+
+def test_what_several_may_have_in_flight_is_what_one_may() -> None:
+    engine = FakeEngine(seconds=60.0)
+    shared = Shared(
+        orders(rate_per_second=500.0, most_in_flight=10),
+        engine,
+        of=3,
+        until=lambda shared: all(one._ledger.issued.not_issued > 5 for one in shared.generators),
+    )
+    assert engine.most_in_flight == 10
+    assert sorted(len(rows) for rows in shared.rows) == [3, 3, 4]
+
+
+def test_slots_that_are_shared_go_where_they_would_go_and_come_and_go_together() -> None:
+    east, west = FakeEngine(seconds=0.01), FakeEngine(seconds=0.01)
+    wanted = 7
+
+    def until(shared: Shared) -> bool:
+        nonlocal wanted
+        if wanted == 7 and all(len(rows) > 10 for rows in shared.rows):
+            assert (east.made, west.made) == (4, 3)
+            wanted = 3
+        for generator in shared.generators:
+            generator.set_concurrency(wanted)
+        return wanted == 3 and (east.closed, west.closed) == (2, 2)
+
+    Shared(orders(concurrency=7), east, west, of=2, until=until)
+    assert (east.made, west.made) == (4, 3)

@@ -32,7 +32,7 @@ def test_what_came_of_requests_is_counted() -> None:
     took(tally, answer("429 Too Many Requests"))
     took(tally, answer("429 Too Many Requests"))
     took(tally, answer(CANCELLED))
-    tally.in_flight, tally.items_inference = 4, 10
+    tally.issued.in_flight, tally.issued.items_inference = 4, 10
     status = tally.status(concurrency=8)
     assert {name: status[name] for name in ("requests", "ok", "failed", "cancelled", "in_flight")} == {
         "requests": 6,
@@ -77,13 +77,13 @@ def test_many_kinds_of_errors_stay_few_lines() -> None:
 
 def test_the_share_of_a_mixed_load_is_told() -> None:
     tally = Tally()
-    tally.items_inference, tally.items_compute = 60, 40
+    tally.issued.items_inference, tally.issued.items_compute = 60, 40
     assert "60.0% of 100 items were requests" in tally.status(concurrency=1)["text"]
 
 
 def test_what_the_open_loop_could_not_issue_is_told() -> None:
     tally = Tally()
-    tally.not_issued = 1234
+    tally.issued.not_issued = 1234
     assert "1,234 due and not issued" in tally.status(concurrency=1)["text"]
 
 

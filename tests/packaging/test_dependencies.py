@@ -28,6 +28,7 @@ DISTRIBUTION_OF = {
     "anyio": "httpx",
     "httpcore": "httpx",
     "PIL": "matplotlib",
+    "prometheus_client": "prometheus-client",
 }
 """Where the name differs, or comes with a declared one."""
 

@@ -45,6 +45,17 @@ def test_command_line_wins_over_environment(gate: Run, pytester: pytest.Pytester
     assert result.ret == 0
 
 
+def test_one_command_line_names_the_bench_of_each_node(gate: Run, pytester: pytest.Pytester) -> None:
+    write_bench(pytester.path / "benches" / "rack1-n7", api_endpoint=DEAD)
+    arguments = ("--bench", "benches/${THERMAL_NODE}", "-k", "test_name", "--junitxml", "j.xml")
+    result = gate(*arguments, env={"THERMAL_NODE": "rack1-n7"})
+    result.stdout.fnmatch_lines(["thermal: bench *(--bench *rack1-n7)"])
+    assert 'name="thermal_node" value="rack1-n7"' in (pytester.path / "j.xml").read_text()
+    result = gate("--bench", "benches/${RACK}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--bench benches/${RACK}: *RACK*"])
+
+
 @pytest.mark.parametrize("template", ["workstation", "supernode"])
 def test_shipped_templates_are_benches(gate: Run, template: str) -> None:
     result = gate(

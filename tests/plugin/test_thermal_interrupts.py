@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_thermal.recording import read_run
+from pytest_thermal.reporting.run_page.__main__ import main as run_page
 from tests.plugin.plugin_runs import cases
 from tests.plugin.thermal_runs import THERMAL, Started, events
 
@@ -21,13 +25,19 @@ LONG = ("--baseline", "2", "--ramp", "2", "--duration", "60", "--cooldown", "60"
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Started]:
     """A run in the middle of steady."""
-    run = Started(tmp_path, THERMAL, "--demo", *LONG, "-k", "phase")
+    run = Started(tmp_path, THERMAL, "--demo", *LONG, "-k", "phase", "--prometheus-port", "0")
     run.wait_for("thermal: steady")
     run.until(lambda: len(run.loads()) > 3)
     rows = run.rows()
     run.until(lambda: run.rows() > rows + 4)  # it is recorded, too
     yield run
     run.close()
+
+
+def scraped(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        found: str = answer.read().decode()
+    return found
 
 
 def gone(run: Started) -> None:
@@ -56,13 +66,23 @@ def test_a_signal_takes_the_load_off_and_leaves_a_readable_run(
     assert started.left() == []
     assert started.facts()["state"] == "finished"
     assert started.facts()["ended_because"].startswith("interrupted")
+    page = (started.run() / "report.html").read_text()
+    assert "This run was cut short (interrupted" in page
+    assert "SIMULATED" in page
+    assert read_run(started.run()).changed == ()
     if number is signal.SIGINT:
         replayed(started)
 
 
 def test_a_killed_pytest_leaves_no_load_and_a_readable_run(started: Started) -> None:
+    url = re.findall(r"Prometheus: (http://127\.0\.0\.1:\d+/metrics)", started.output)[0]
+    assert 'sensor="gpu0.temperature_celsius"} ' in scraped(url)
+    assert re.search(r'pytest_thermal_phase\{.*phase="steady"\} 1', scraped(url))
+    assert 'simulated="true"' in scraped(url)
     started.signal(signal.SIGKILL)
     started.wait()
+    with pytest.raises(urllib.error.URLError):
+        scraped(url)
     gone(started)
     recording = read_run(started.run())
     assert recording.state == "finished"  # by the recorder, which saw its parent go
@@ -72,6 +92,9 @@ def test_a_killed_pytest_leaves_no_load_and_a_readable_run(started: Started) -> 
     assert recording.end_seconds is not None
     assert steady.start_seconds < recording.end_seconds
     replayed(started)
+    assert not (started.run() / "report.html").exists()
+    assert run_page([str(started.run())]) == 0
+    assert "This run was cut short (" in (started.run() / "report.html").read_text()
 
 
 def test_a_killed_recorder_breaks_the_run_and_loses_no_reading(started: Started) -> None:
@@ -80,6 +103,7 @@ def test_a_killed_recorder_breaks_the_run_and_loses_no_reading(started: Started)
     assert "the recorder was ended by SIGKILL" in started.output
     gone(started)
     assert read_run(started.run()).state == "cut off"
+    assert "This run was cut short" in (started.run() / "report.html").read_text()
 
 
 def test_a_hanging_test_killed_by_a_timeout_leaves_no_load(tmp_path: Path) -> None:
@@ -119,7 +143,7 @@ def test_under_xdist_the_run_stays_on_one_worker_and_shows_its_progress(tmp_path
     run = Started(tmp_path, THERMAL, "--demo", *short, "-n", "2", "-k", "phase or rise", "--junitxml", "run.xml")
     try:
         run.wait()
-        assert len(list(run.runs.iterdir())) == 1
+        assert len(list(run.runs.glob("*/run.json"))) == 1
         found = cases(tmp_path / "run.xml")
         assert {found[f"test_phase[{name}]"][0] for name in ("baseline", "ramp", "steady", "cooldown")} == {"passed"}
         assert "thermal: steady for 3 s" in run.output

@@ -45,6 +45,8 @@ def test_it_is_run_where_it_is_asked_for(run: Run, arguments: tuple[str, ...]) -
         (("--request-rate", "0"), "'0' is no rate of requests per second above 0"),
         (("--load-profile", "novel"), "invalid choice: 'novel'"),
         (("--settling", "mine"), "no settling rate 'mine'; there are: default"),
+        (("--prometheus-port", "bench:9105"), "'bench' is no IP address of this machine"),
+        (("--prometheus-port", "203.0.113.7:9105"), "try: ip address lists those that it has"),
         (("--against", "nowhere"), "--against nowhere: there is no such run in "),
         (("--sysfs", "/nowhere", "--bench", "workstation"), "--sysfs /nowhere: there is no such folder"),
         (("--accelerator-cmd", "'open"), "--accelerator-cmd 'open: No closing quotation"),

@@ -9,6 +9,7 @@ import json
 import platform
 import re
 import shutil
+import urllib.request
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -16,6 +17,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_thermal.recording import read_run
+from pytest_thermal.reporting.export import export
+from pytest_thermal.reporting.history.__main__ import main as history
+from pytest_thermal.reporting.run_page.__main__ import main as run_page
 from tests.plugin.plugin_runs import CANARY, cases, everything_below
 from tests.plugin.thermal_runs import SHORT, THERMAL, Ran, Started, events, phases
 
@@ -33,18 +37,67 @@ def ran(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Ran:
     return Ran(folder)
 
 
+LEAKY = """
+import logging
+import pytest
+from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.plugin.active_bench import active_bench
+
+
+def key(config):
+    return active_bench(config).bench.domains[0].key.get_secret_value()
+
+
+def pytest_thermal_metadata(config, metadata):
+    metadata["proxy"] = f"Authorization: Bearer {key(config)}"
+
+
+def pytest_thermal_criteria(config, run):
+    logging.getLogger("leaky").warning("judged with %s", key(config))
+    seen = f"the rack answered to {key(config)}"
+    evidence = {"value_celsius": 5.0, "limit_celsius": 6.0, "limit_origin": key(config), "asked": key(config)}
+    return [Finding(check="rack", layer="rack", subject=key(config), outcome=Outcome.PASSED, seen=seen,
+                    evidence=evidence, warnings=(f"by {key(config)}",))]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    if "phase" in item.name:
+        print("printed", key(item.config))
+        logging.getLogger("leaky").info("logged %s", key(item.config))
+        item.user_properties.append(("leak", key(item.config)))
+"""
+"""Plugins of a bench's owner, who has the key and no care."""
+
+
 def make_run(folder: Path) -> None:
+    """With everything on that writes anything; and every view of it that is made afterwards."""
+    folder.mkdir()
+    (folder / "leaky.py").write_text(LEAKY)
+    out = folder / "out"
+    out.mkdir()
     started = Started(
         folder,
         *(THERMAL, "--demo", *SHORT, "-v", "--junitxml", folder / "run.xml", "--alluredir", folder / "allure"),
+        *("-p", "leaky", "--gate", "--ocp-diag", out / "ocp.jsonl", "--prometheus-port", "0"),
+        *("--log-file", out / "log.txt", "--log-file-level", "DEBUG"),
         # Shorter than a phase: a limit for ordinary tests must not end a run.
         *("--timeout", "10"),
-        env={"THERMAL_CANARY": CANARY},
+        env={"THERMAL_CANARY": CANARY, "PYTHONPATH": f"{folder}"},
     )
     try:
+        started.wait_for("thermal: steady")
+        url = re.findall(r"Prometheus: (http://\S+)", started.output)[0]
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            (out / "prometheus.txt").write_bytes(answer.read())
         started.wait()
     finally:
         started.close()
+    recording = read_run(started.run())
+    for name in ("tidy.csv", "tidy.parquet", "wide.csv"):
+        export(recording, out / name, as_wide=name == "wide.csv")
+    for page, command in (("page.html", run_page), ("history.html", history)):
+        assert command([str(started.runs if command is history else started.run()), "--out", str(out / page)]) == 0
 
 
 def found(ran: Ran) -> dict[str, tuple[str, str]]:
@@ -55,6 +108,16 @@ def test_the_phases_are_gone_through_in_their_order(ran: Ran) -> None:
     assert phases(ran.facts()) == ["baseline", "ramp", "steady", "cooldown"]
     for phase in ("baseline", "ramp", "steady", "cooldown"):
         assert found(ran)[f"test_phase[{phase}]"] == ("passed", "")
+
+
+def test_the_history_of_the_bench_is_written_with_it(ran: Ran) -> None:
+    page = (ran.runs / "history.html").read_text()
+    assert f"history: {ran.runs / 'history.html'}" in "".join(ran.output.split("\n  ")), ran.output
+    assert f'href="{ran.run().name}/report.html"' in page
+    assert "demo (simulated)" in page
+    assert "SIMULATED" in page
+    (attached,) = (path for path in (ran.folder / "allure").glob("*.html") if "Thermal history" in path.read_text())
+    assert 'href="' + ran.run().name not in attached.read_text()
 
 
 def test_nothing_of_it_is_left(ran: Ran) -> None:
@@ -193,8 +256,8 @@ def test_figures_are_metrics_and_the_page_is_the_runs(ran: Ran) -> None:
     assert rise["unit"] == "°C"
     assert 20 < rise["value"] < 45
     assert "(demo, simulated)" in rise["key"]
-    (told,) = [json.loads(path.read_text()) for path in folder.glob("*-globals.json")]
-    (page,) = told["attachments"]
+    told = [json.loads(path.read_text())["attachments"] for path in folder.glob("*-globals.json")]
+    ((page,),) = [attached for attached in told if attached[0]["name"].startswith("the run's page")]
     assert (folder / page["source"]).read_bytes() == (ran.run() / "report.html").read_bytes()
     environment = (folder / "environment.properties").read_text()
     assert f"Run={ran.run().name} (finished)" in environment
@@ -213,6 +276,14 @@ def test_the_summary_has_the_figures_and_the_way_back(ran: Ran) -> None:
     baseline, _steady, rise = (float(word) for word in line.split()[1:4])
     assert 25 < baseline < 40
     assert 20 < rise < 45
+    steady = next(line for line in ran.output.splitlines() if re.match(r"  steady +12 s ", line))
+    assert steady.endswith("  ok")
+    lasted, unit, cpu, gpu, watts, requests, failed_requests = steady.split()[1:8]
+    assert (lasted, unit, failed_requests) == ("12", "s", "0")
+    assert 40 < float(cpu) < 90
+    assert 40 < float(gpu) < 90
+    assert float(watts.replace(",", "")) > 500
+    assert int(requests.replace(",", "")) > 0
     section = ran.output.split("= thermal")[-1].split("= short test summary")[0].splitlines()[1:]
     assert [line for line in section if len(line) > 80 and str(ran.runs) not in line] == []
 
@@ -234,7 +305,17 @@ def test_its_page_is_written_and_named_and_is_no_part_of_what_is_sealed(ran: Ran
 def test_the_key_is_nowhere(ran: Ran) -> None:
     output, files = ran.output, everything_below(ran.folder)
     assert "key sk-d…, 48 characters" in output
-    assert re.findall(r"sk-d[\w-]{16,}", output + files) == []
+    assert re.findall(r"sk-d[\w-]{8,}", output + files) == []
+    for place in (  # what of it was there to be searched
+        *("out/prometheus.txt", "out/ocp.jsonl", "out/log.txt", "out/tidy.csv", "out/tidy.requests.csv"),
+        *("out/wide.csv", "out/page.html", "out/history.html", "reports/gate.json", "run.xml", "runs/history.html"),
+    ):
+        assert (ran.folder / place).stat().st_size > 300, place
+    run = ran.run()
+    told = [run / "run.json", run / "summary.json", run / "report.html"]
+    told += [ran.folder / "run.xml", ran.folder / "out/log.txt", ran.folder / "allure/environment.properties"]
+    for path in told:  # the leak came through here, so it was taken out here
+        assert "[key sk-d…]" in path.read_text(), path
     assert "${THERMAL_DEMO_KEY}" in (ran.run() / "settings.json").read_text()
     assert CANARY not in output + files
 

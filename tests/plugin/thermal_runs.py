@@ -56,7 +56,7 @@ class Ran:
 
     def run(self) -> Path:
         """Its one run directory."""
-        (found,) = self.runs.iterdir()
+        (found,) = (path for path in self.runs.iterdir() if path.is_dir())
         return found
 
     def rows(self) -> int:

@@ -16,7 +16,7 @@ _CHECKOUT = str(Path(__file__).resolve().parents[2])
 if _CHECKOUT not in sys.path:
     sys.path.append(_CHECKOUT)
 
-from tests.real.parts.bmc import Bmc, simulated_bmc  # noqa: E402
+from tests.real.parts.bmc import BROKEN_NAME, Bmc, simulated_bmc  # noqa: E402
 from tests.real.parts.dead_ends import DeadEnds, dead_ends  # noqa: E402
 from tests.real.parts.errors import PartUnavailableError  # noqa: E402
 from tests.real.parts.litellm_proxy import (  # noqa: E402
@@ -26,9 +26,13 @@ from tests.real.parts.litellm_proxy import (  # noqa: E402
     plain_litellm_proxy,
 )
 from tests.real.parts.llama import Llama, llama_server  # noqa: E402
+from tests.real.parts.mocked_sys import MockedRun, recorded_sys  # noqa: E402
 from tests.real.parts.mocks import Aimock, Llmock, aimock_server, llmock_server  # noqa: E402
 from tests.real.parts.netns import NetworkNamespace, network_namespace  # noqa: E402
 from tests.real.parts.nginx import Nginx, nginx_front  # noqa: E402
+from tests.real.parts.prometheus import Prometheus, prometheus_chain  # noqa: E402
+from tests.real.parts.slurm import Slurm, slurm  # noqa: E402
+from tests.real.parts.sshd import Sshd, ssh_server  # noqa: E402
 
 Part = TypeVar("Part")
 
@@ -44,6 +48,19 @@ def or_skip(part: contextlib.AbstractContextManager[Part]) -> Iterator[Part]:
                 raise
             pytest.skip(str(reason))
         yield running
+
+
+def or_skip_made(
+    make: Callable[[], contextlib.AbstractContextManager[Part]],
+) -> contextlib.AbstractContextManager[Part]:
+    """The same for a part that may be refused before there is a context."""
+
+    @contextlib.contextmanager
+    def made() -> Iterator[Part]:
+        with make() as part:
+            yield part
+
+    return or_skip(made())
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +80,37 @@ def ends() -> Iterator[DeadEnds]:
 def bmc(parts_folder: Path) -> Iterator[Bmc]:
     """A simulated BMC, whose sensors the test sets."""
     with or_skip(simulated_bmc(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def prometheus(parts_folder: Path) -> Iterator[Prometheus]:
+    """A BMC of its own, the exporters, and the Prometheus that asks them."""
+    with (
+        or_skip(simulated_bmc(parts_folder, name="bmc-of-prometheus", without=[BROKEN_NAME])) as bmc,
+        or_skip(prometheus_chain(parts_folder, bmc)) as running,
+    ):
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(parts_folder: Path) -> Iterator[Slurm]:
+    """A Slurm with two virtual nodes."""
+    with or_skip_made(lambda: slurm(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mocked_sys(parts_folder: Path) -> Iterator[MockedRun]:
+    """A recording of a mocked /sys that goes on."""
+    with or_skip(recorded_sys(parts_folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def sshd(parts_folder: Path) -> Iterator[Sshd]:
+    """An ssh server that leads to this machine."""
+    with or_skip_made(lambda: ssh_server(parts_folder)) as running:
         yield running
 
 

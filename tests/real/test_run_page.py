@@ -123,6 +123,27 @@ def scale(page: Page, chart: int = 0) -> tuple[float, float]:
     return found[0], found[1]
 
 
+class Finger:
+    """One finger on the screen; Playwright itself only taps."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._wire = page.context.new_cdp_session(page)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 8) -> None:
+        self._send("touchStart", start)
+        for step in range(1, steps + 1):
+            share = step / steps
+            self._send("touchMove", (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])))
+            self._page.wait_for_timeout(16)
+        self._send("touchEnd")
+
+    def _send(self, kind: str, *points: tuple[float, float]) -> None:
+        self._wire.send(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]}
+        )
+
+
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("colours, line", [("light", ORANGE), ("dark", ORANGE_BY_NIGHT)])
 def test_curves_are_drawn_and_the_page_is_as_wide_as_its_window(
@@ -185,6 +206,32 @@ def test_dragging_zooms_all_charts_and_a_double_click_shows_the_whole_run(opened
     page.locator("#chart-temperature .u-over").dblclick()
     wait(page, "runPage.zoom()[0] === 0 && runPage.zoom()[1] === runPage.data.duration")
     assert scale(page) == whole
+
+
+def test_a_finger_across_zooms_up_and_down_scrolls_and_two_taps_show_the_whole_run(opened: Open) -> None:
+    page = opened(width=NARROW, has_touch=True, is_mobile=True)
+    to_the_curves(page)
+    whole = scale(page)
+    box = page.locator("#chart-temperature .u-over").bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    finger = Finger(page)
+    finger.drag((box["x"] + 0.25 * box["width"], middle), (box["x"] + 0.5 * box["width"], middle + 4))
+    wait(page, "runPage.zoom()[1] - runPage.zoom()[0] < 0.5 * runPage.data.duration")
+    assert scale(page) == pytest.approx((0.25 * whole[1], 0.5 * whole[1]), rel=0.05)
+    assert scale(page, 1) == scale(page)
+    assert page.evaluate("runPage.charts[0].plot.select.width") == 0
+    before, scrolled = scale(page), page.evaluate("scrollY")
+    finger.drag((box["x"] + 0.5 * box["width"], middle + 40), (box["x"] + 0.51 * box["width"], middle - 120))
+    wait(page, f"scrollY > {scrolled} + 50")
+    assert scale(page) == before
+    to_the_curves(page)
+    box = page.locator("#chart-temperature .u-over").bounding_box()
+    assert box is not None
+    for _ in range(2):
+        page.touchscreen.tap(box["x"] + 0.5 * box["width"], box["y"] + 60)
+    wait(page, "runPage.zoom()[0] === 0 && runPage.zoom()[1] === runPage.data.duration")
+    expect(page.locator("#at")).to_contain_text("UTC")
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])

@@ -26,7 +26,7 @@ CLOCK = RunClock(unix_seconds=1_796_032_511.5, monotonic_seconds=100.0)
 
 
 def test_a_run_is_named_by_start_and_host_and_never_overwrites_one(tmp_path: Path) -> None:
-    runs = [create_run(tmp_path / "archive", facts={}, clock=CLOCK, name="host 1/x") for _ in range(3)]
+    runs = [create_run(tmp_path / "archive", facts={}, clock=CLOCK, node="host 1/x") for _ in range(3)]
     assert [run.name for run in runs] == [
         "20261130T095511Z_host_1_x",
         "20261130T095511Z_host_1_x_2",

@@ -178,6 +178,27 @@ def test_merged_nodes_are_one_page_with_an_environment_each(stand_in: StandIn, t
     assert json.loads(told) == ["2 nodes · collected", ["bench-07", "bench-08"], ["a", "b"]]
 
 
+def test_many_nodes_are_made_light_and_the_page_says_so(
+    stand_in: StandIn, tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected = tmp_path / "collected"
+    for node in ("bench-07", "bench-08"):
+        (of_node(collected / node, node, ended=100) / "page.html").write_text("<p>the run's page</p>")
+    told = WELL.replace(
+        'config["name"] + "</p>"',
+        'json.dumps([config["variables"], [a in original for a in sys.argv[4:]]])',
+    ).replace("out =", f"original = {[str(collected / node) for node in ('bench-07', 'bench-08')]!r}\nout =")
+    tool = stand_in(told)
+    nodes = newest_of_each_node(collected)
+    for most, light in ((10_000, False), (10, True)):
+        monkeypatch.setattr("pytest_thermal.reporting.allure_report.MOST_BYTES", most)
+        page = build_report(results=collected, output=output, history=output.parent / "h", tool=tool, nodes=nodes)
+        variables, originals = json.loads(page.read_text().partition("<p>")[2].splitlines()[0])
+        assert ("Left out" in variables) is light
+        assert originals == [not light] * 2
+    assert files_in(output) == ["index.html"]
+
+
 def test_other_runs_keeps_what_it_does_not_know(tmp_path: Path) -> None:
     history = tmp_path / "history.jsonl"
     assert other_runs(history, "a") == ""

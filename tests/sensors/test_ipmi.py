@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_thermal.bench import Monitor, Redactor, load_bench
-from pytest_thermal.findings.subjects import is_pump
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors import SpecError, TellsAbsent, discover
-from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.sensors.kinds import Kind, is_pump, kind_of
 from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
 from pytest_thermal.sensors.tools.ipmi_names import called, measures

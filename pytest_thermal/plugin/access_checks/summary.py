@@ -33,6 +33,7 @@ def write_summary(terminal: Any, endings: Sequence[Ending]) -> None:
     verbosity = terminal.config.get_verbosity()
     page = _Page(terminal)
     for ending in endings:
+        terminal.ensure_newline()
         title = page.told(say("access"))
         title += f" ({ending.node})" if ending.node and len(endings) > 1 else ""
         terminal.section(title, sep="=", blue=True)

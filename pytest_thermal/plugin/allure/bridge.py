@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 from allure_commons.model2 import Label, Parameter
 
 from pytest_thermal.plugin.allure.environment import metadata, write_environment
+from pytest_thermal.plugin.allure.fleet import illustrate_fleet
 from pytest_thermal.plugin.allure.pictures import Noted, illustrate, is_pictured
 from pytest_thermal.plugin.evidence.node import bench_of, node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS
@@ -31,6 +33,7 @@ PHASE_OF = {
     "coverage": WHOLE_RUN,
     "baseline": "baseline",
     "pump": WHOLE_RUN,
+    "leak": WHOLE_RUN,
     "rebound": "cooldown",
     "drift": EARLIER,
 }
@@ -70,13 +73,17 @@ class AllureBridge:
         folder = Path(given)
         # After an interrupt or a signal there is no time.
         if session.exitstatus != pytest.ExitCode.INTERRUPTED and session.exitstatus <= LAST_OWN_STATUS:
-            illustrate(config, folder, self._shaper.noted)
+            illustrate(config, folder, [one for one in self._shaper.noted if not one.node])
+            illustrate_fleet(config, folder, [one for one in self._shaper.noted if one.node])
         if not hasattr(config, "workerinput"):
             write_environment(config, folder)
 
     def _describe(self, item: pytest.Item, findings: list[Finding]) -> None:
         from pytest_thermal.reporting.allure_descriptions import PENDING, finding_text
 
+        if item.get_closest_marker("fleet") is not None:
+            self._describe_fleet(item, findings)
+            return
         active = self._config.stash[ACTIVE_BENCH]
         first = findings[0]
         thermal = item.get_closest_marker("thermal") is not None
@@ -114,6 +121,37 @@ class AllureBridge:
                     attachment_type=allure.attachment_type.TEXT,
                 )
 
+    def _describe_fleet(self, item: pytest.Item, findings: list[Finding]) -> None:
+        from pytest_thermal.plugin.allure.fleet import bench_told, is_pictured, place_in_tree
+        from pytest_thermal.plugin.fleet_checks.fixtures import node_told
+        from pytest_thermal.reporting.allure_descriptions import PENDING, finding_text
+
+        first = findings[0]
+        simulated = bool(first.evidence.get("simulated", False))
+        title = _first_line(item)
+        if title:
+            allure.dynamic.title(f"{title} [{first.subject}]")
+        allure.dynamic.epic("Fleet (simulated)" if simulated else "Fleet")
+        feature, story = place_in_tree(first)
+        allure.dynamic.feature(feature)
+        allure.dynamic.story(story)
+        critical = item.get_closest_marker("critical") is not None
+        allure.dynamic.severity(allure.severity_level.CRITICAL if critical else allure.severity_level.MINOR)
+        if simulated:
+            allure.dynamic.tag("simulated")
+        texts = []
+        for finding in findings:
+            texts.append(finding_text(finding, simulated=simulated))
+            texts += [PENDING] if is_pictured(finding) else []
+        allure.dynamic.description("\n\n".join(texts))
+        self._shaper.current = Noted(
+            result_id="",
+            findings=tuple(findings),
+            simulated=simulated,
+            node=node_told(first),
+            bench=bench_told(self._config, first),
+        )
+
     def _of_the_bench(self) -> list[tuple[str, str]]:
         """Addresses among the facts that a conftest or plugin adds: a ticket, the rack's page."""
         if self._links is None:
@@ -141,16 +179,17 @@ class ResultShaper:
         details = result.statusDetails
         if details is not None and details.message:
             details.message = _OWN_EXCEPTION.sub("", details.message)
-        bench = bench_of(self._config)
+        own = self.current if self.current is not None and self.current.node else None
+        bench = own.bench if own is not None else bench_of(self._config)
         if bench:
-            node = node_of(self._config)
+            node = own.node if own is not None else node_of(self._config)
             for parameter in result.parameters:
                 parameter.value = _unquoted(parameter.value)
             result.parameters += [Parameter(name="node", value=node), Parameter(name="bench", value=bench)]
-            result.labels.append(Label(name="node", value=node))
+            result.labels += [Label(name="node", value=one) for one in node.split(", ")]
         if self.current is not None:
             noted, self.current = self.current, None
-            self.noted.append(Noted(result_id=result.uuid, findings=noted.findings, simulated=noted.simulated))
+            self.noted.append(replace(noted, result_id=result.uuid))
 
     @allure_commons.hookimpl(tryfirst=True)
     def report_container(self, container: Any) -> None:

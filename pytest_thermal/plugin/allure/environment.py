@@ -11,7 +11,7 @@ import pytest
 
 from pytest_thermal import __version__
 from pytest_thermal.plugin.evidence.node import node_of
-from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, THERMAL_ENDINGS
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FLEET, THERMAL_ENDINGS
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.active_bench import ActiveBench
@@ -27,19 +27,25 @@ def write_environment(config: pytest.Config, folder: Path) -> None:
     active = config.stash.get(ACTIVE_BENCH, None)
     header = [line for ending in config.stash.get(ENDINGS, []) for line in ending.bench]
     thermal: list[ThermalEnding] = config.stash.get(THERMAL_ENDINGS, [])
+    fleet = config.stash.get(FLEET, None)
     if active is None and not header and not thermal:
         return
-    lines = {"Node": node_of(config)}
-    lines |= environment(active, header) if not (thermal and not header) else machine()
+    lines = {"Node": "fleet" if fleet is not None else node_of(config)}
+    of_others = (thermal or fleet is not None) and not header  # what was judged was made elsewhere
+    lines |= machine() if of_others else environment(active, header)
     for ending in thermal:
         said = [_BEFORE_ITS_NAME.sub("", line.removeprefix("thermal: ")) for line in (*ending.head, *ending.lines)]
         # Where it lies on the disk of its machine is no matter for a page that is mailed; its name stands in "Run".
         lines["Thermal run"] = "; ".join(
-            [line for line in said if not line.startswith(("run: ", "report: "))][:MOST_LINES]
+            [line for line in said if not line.startswith(("run: ", "report: ", "history: "))][:MOST_LINES]
         )
         lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
         # What a bench in use says of itself is more than its bare name; all else is better known to the run.
         lines |= {name: text for name, text in ending.machine.items() if name != "Bench" or name not in lines}
+    if fleet is not None:
+        from pytest_thermal.plugin.allure.fleet import fleet_environment
+
+        lines |= fleet_environment(fleet)
     spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
     if spent:
         lines["Tokens"] = "; ".join(spent)

@@ -40,6 +40,9 @@ class Noted:
     result_id: str
     findings: Sequence[Finding]
     simulated: bool
+    node: str = ""
+    """Whom it is about, or several with commas, where that is not the node of the whole run: of a fleet's findings."""
+    bench: str = ""
 
 
 def is_pictured(finding: Finding) -> bool:
@@ -79,6 +82,7 @@ class _Illustrator:
         from pytest_thermal.reporting.allure_amendments import WrittenResults
         from pytest_thermal.reporting.pictures import Painter, View, why_no_pictures
 
+        self._config = config
         active = config.stash.get(ACTIVE_BENCH, None)
         self._clean = str if active is None else active.redactor.text
         self._told = catalogue(config)
@@ -93,6 +97,8 @@ class _Illustrator:
     def run(self, noted: Sequence[Noted]) -> None:
         """All of them, the most telling first: there may be more than are drawn."""
         self._attach_page()
+        if self._config.stash[THERMAL].history is not None:
+            self._attach_history()
         for one in sorted(noted, key=lambda one: min(_rank(finding) for finding in one.findings)):
             texts, attachments = [], []
             for finding in one.findings:
@@ -154,6 +160,16 @@ class _Illustrator:
             return
         name = f"the run's page ({self._page.parent.name}/{self._page.name}; download it for its interactive curves)"
         self._results.attach_to_run(content, name=name, kind="text/html", suffix="html")
+
+    def _attach_history(self) -> None:
+        """How the bench changed from run to run; without links, since an attachment lies beside no run."""
+        from pytest_thermal.plugin.thermal_checks.session import archive
+        from pytest_thermal.reporting.history import history_html, read_archive
+
+        content = history_html(read_archive(archive(self._config)), redact=self._clean).encode("utf-8", "replace")
+        if len(content) <= MOST_PAGE_BYTES:
+            name = f"history of the bench, as node {node_of(self._config)} has it"
+            self._results.attach_to_run(content, name=name, kind="text/html", suffix="html")
 
 
 def thermal_words(judgement: Judgement, finding: Finding, *, simulated: bool, told: Callable[[str], str] = str) -> str:

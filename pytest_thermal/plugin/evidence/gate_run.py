@@ -19,6 +19,7 @@ from pytest_thermal import __version__
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.columns import wrapped
+from pytest_thermal.plugin.evidence.node import own_node
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
 from pytest_thermal.plugin.language import catalogue
 
@@ -165,7 +166,7 @@ class GateRun:
             modified=modified,
             pytest=pytest.__version__,
             python=platform.python_version(),
-            host=platform.node(),
+            host=own_node(self._config),
             command=list(map(str, self._config.invocation_params.args)),
             benches=[] if observer is None else observer.benches,
             runs=[] if observer is None else observer.runs,
@@ -220,7 +221,9 @@ def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iter
             advice=say("pytest suites --gate, without -n"),
         )
     for kind, folder in (("access", "suites/supernode"), ("thermal", "suites/thermal")):
-        if kind not in observer.kinds and not observer.lost_workers:
+        # What a fleet's nodes brought back are thermal runs, judged one by one.
+        known = {kind, "fleet"} if kind == "thermal" else {kind}
+        if not known & observer.kinds and not observer.lost_workers:
             yield Trouble(
                 seen=say("no {kind} check was collected", kind=kind),
                 likely=say("{folder} was not named, or could not be collected", folder=folder),

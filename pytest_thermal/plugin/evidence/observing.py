@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_thermal.model.said import packed, plain, say
-from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, THERMAL
+from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, FLEET, FLEET_NOT_ASKED, THERMAL
 from pytest_thermal.reporting.gate import Need
 from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
+    from pytest_thermal.plugin.fleet_checks.session import FleetSession
     from pytest_thermal.plugin.thermal_checks.session import ThermalSession
 
 ACCESS_FIXTURES = frozenset({"access"})
 THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
 BENCH_FIXTURES = frozenset({"access", "api", "async_api", "bench", "domain", "load", "recorder", "sensors"})
-SUBJECTS = ("domain", "phase", "sensor", "device")
+FLEET_FIXTURES = frozenset({"fleet"})
+SUBJECTS = ("node", "temperature", "place", "domain", "phase", "sensor", "device")
 TRIED_ON_REQUEST = frozenset({"quota_tried"})
 """Access checks that cost what nobody asked for: the gate does not need them."""
 _LONGEST_MESSAGE = 2000
@@ -83,17 +85,21 @@ class Observer:
         """What this process has to tell: plain data, for a worker's last words."""
         config = self._config
         thermal = config.stash.get(THERMAL, None)
+        fleet = config.stash.get(FLEET, None)
         active = config.stash.get(ACTIVE_BENCH, None)
         kinds = {kind for known in (*self._collected.values(), *self._deselected.values()) for kind in known["kinds"]}
         needs = list(_access_needs(active)) if "access" in kinds and active is not None else []
         needs += list(_thermal_needs(thermal)) if "thermal" in kinds and thermal is not None else []
+        needs += list(_fleet_needs(fleet)) if "fleet" in kinds and fleet is not None else []
         told: dict[str, Any] = {
             "collected": list(self._collected.values()),
             "deselected": list(self._deselected.values()),
             "needs": needs,
             "kinds": sorted(kinds),
-            "benches": [] if active is None or (active.is_fallback and kinds <= {"thermal"}) else [_bench(active)],
-            "runs": [] if thermal is None else _runs(thermal),
+            "benches": []
+            if active is None or (active.is_fallback and kinds <= {"thermal", "fleet"})
+            else [_bench(active)],
+            "runs": ([] if thermal is None else _runs(thermal)) + ([] if fleet is None else _fleet_runs(fleet)),
             "third_parties": []
             if thermal is None
             else [packed(plain_finding(found)) for found in thermal.by_third_parties],
@@ -174,6 +180,7 @@ def _known(item: pytest.Item) -> dict[str, Any]:
     """What a test is about, as far as it can be told without running it."""
     names = set(getattr(item, "fixturenames", ()))
     kinds = ["access"] * bool(names & ACCESS_FIXTURES) + ["thermal"] * bool(names & THERMAL_FIXTURES)
+    kinds += ["fleet"] * (bool(names & FLEET_FIXTURES) and not item.stash.get(FLEET_NOT_ASKED, False))
     check = subject = ""
     if kinds:
         callspec = getattr(item, "callspec", None)
@@ -184,7 +191,7 @@ def _known(item: pytest.Item) -> dict[str, Any]:
         check = "_".join([function.removeprefix("test_"), *more])
     return {
         "test": item.nodeid,
-        "critical": item.get_closest_marker("critical") is not None,
+        "critical": item.get_closest_marker("critical") is not None and not item.stash.get(FLEET_NOT_ASKED, False),
         "advisory": item.get_closest_marker("advisory") is not None,
         "check": check,
         "subject": subject,
@@ -278,6 +285,36 @@ def _thermal_needs(session: ThermalSession) -> Iterable[tuple[str, str]]:
         yield from ((check, subject) for subject in found or ("",))
 
 
+def _fleet_needs(session: FleetSession) -> Iterable[tuple[str, str]]:
+    for check in ("node", "consistency", "place"):
+        yield from ((check, subject) for subject in session.judgement.subjects(check))
+
+
+def _fleet_runs(session: FleetSession) -> list[dict[str, Any]]:
+    """The run of each node, as it was judged."""
+    return [
+        {
+            "directory": str(run.path.resolve()),
+            "source": "log" if run.state == "foreign" else "replayed",
+            "state": run.state,
+            "bench": run.bench,
+            "host": node,
+            "recorded": _utc(run.phases[0].start_seconds if run.phases else None),
+            "simulated": run.simulated,
+            "changed": list(run.changed),
+        }
+        for node, run in session.judgement.runs.items()
+    ]
+
+
+def _utc(start: object) -> str | None:
+    import datetime as dt
+
+    if not isinstance(start, int | float):
+        return None
+    return dt.datetime.fromtimestamp(start, tz=dt.timezone.utc).isoformat(timespec="milliseconds")
+
+
 def _bench(active: Any) -> dict[str, Any]:
     bench, clean = active.bench, active.redactor.text
     return {
@@ -294,8 +331,6 @@ def _bench(active: Any) -> dict[str, Any]:
 
 def _runs(session: ThermalSession) -> list[dict[str, Any]]:
     """The thermal run that this process made or judged, without reading its samples again."""
-    import datetime as dt
-
     from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError
     from pytest_thermal.recording.layout import read_run_json
@@ -310,7 +345,6 @@ def _runs(session: ThermalSession) -> list[dict[str, Any]]:
         facts = {}
     foreign = recording is not None and recording.state == "foreign"
     start = recording.start_seconds if recording is not None and recording.absolute_time else facts.get("start_seconds")
-    began = dt.datetime.fromtimestamp(start, tz=dt.timezone.utc) if isinstance(start, int | float) else None
     host = facts.get("host")
     return [
         {
@@ -319,7 +353,7 @@ def _runs(session: ThermalSession) -> list[dict[str, Any]]:
             "state": recording.state if recording is not None else str(facts.get("state", "unknown")),
             "bench": str(facts.get("bench", "")),
             "host": str(host.get("name", "") if isinstance(host, dict) else host or ""),
-            "recorded": None if began is None else began.isoformat(timespec="milliseconds"),
+            "recorded": _utc(start),
             "simulated": bool(session.simulated),
             "changed": list(recording.changed) if recording is not None else [],
         }

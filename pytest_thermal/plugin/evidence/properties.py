@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from pytest_thermal.model.findings import Scalar
 
 
-def add_properties(item: pytest.Item, found: Finding, *, simulated: bool, run: Path | None = None) -> None:
+def add_properties(
+    item: pytest.Item, found: Finding, *, simulated: bool, run: Path | None = None, node: str = ""
+) -> None:
     """Say of a test what it found: verdict, value, unit, limit and its origin, run directory, node.
 
     Plain values only: anything else takes an xdist run down. A test that asks for several findings has the properties
-    of each, in order.
+    of each, in order. ``node`` is whom it is about, where that is not the node of the whole run.
     """
     from pytest_thermal.reporting.headline import headline
     from pytest_thermal.reporting.observed import plain_scalar
@@ -43,7 +45,7 @@ def add_properties(item: pytest.Item, found: Finding, *, simulated: bool, run: P
             properties |= {"limit": number.limit, "limit_is": limit_is, "limit_origin": number.limit_origin}
     if run is not None:
         properties["run_directory"] = str(run.resolve())
-    properties["node"] = node_of(item.config)
+    properties["node"] = node or node_of(item.config)
     item.user_properties += [(f"thermal_{name}", plain_scalar(value)) for name, value in properties.items()]
     mark = ("thermal_simulated", simulated)
     if mark not in item.user_properties:

@@ -24,15 +24,20 @@ def is_asked(config: pytest.Config, path: Path) -> bool:
         return True
     if any(options.value(config, name) for name in ASKING):
         return True
+    return is_named(config, path, "thermal")
+
+
+def is_named(config: pytest.Config, path: Path, kind: str) -> bool:
+    """Whether the command line names a test file, or its folder, by path; ``kind`` is what the folder is called."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return False  # nobody named a path: they are the working folder, or the ini file's
-    return any(_names(argument, config.invocation_params.dir, path) for argument in config.args)
+    return any(_names(argument, config.invocation_params.dir, path, kind) for argument in config.args)
 
 
-def _names(argument: str, start: Path, path: Path) -> bool:
-    """Whether a command line's argument names the file, or a folder of thermal tests that it lies in."""
+def _names(argument: str, start: Path, path: Path, kind: str) -> bool:
+    """Whether a command line's argument names the file, or a folder of such tests that it lies in."""
     name = argument.split("::", 1)[0]
-    if name.replace(".", "/").endswith(("thermal/" + path.stem, "suites/thermal")):
-        return path.parent.name == "thermal"
+    if name.replace(".", "/").endswith((f"{kind}/{path.stem}", f"suites/{kind}")):
+        return path.parent.name == kind
     given = (start / name).resolve()
-    return given == path.resolve() or (given == path.parent.resolve() and "thermal" in given.name)
+    return given == path.resolve() or (given == path.parent.resolve() and kind in given.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.columns import padded
+from pytest_thermal.plugin.evidence.node import node_environ
 from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.sources import bench_sources
 from pytest_thermal.plugin.thermal_checks.termination import end_on_signals
@@ -60,7 +60,7 @@ def search(config: pytest.Config) -> int:
                 folder=Path(folder),
                 environ=active.environ,
                 load_environ=active.load_environ,
-                locks=lock_folder(os.environ),
+                locks=lock_folder(node_environ(config)),
                 period_seconds=min(plan.period_seconds, 1.0),
                 time_scale=plan.time_scale,
                 profile=options.value(config, "load-profile") or "chat",

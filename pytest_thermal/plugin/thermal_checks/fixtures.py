@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -115,5 +114,5 @@ def load(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[LoadFactory]:
     from pytest_thermal.plugin.thermal_checks.own_measurements import LoadFactory
 
     active_bench(pytestconfig).start()
-    with LoadFactory(pytestconfig, tmp_path, environ=os.environ) as factory:
+    with LoadFactory(pytestconfig, tmp_path) as factory:
         yield factory

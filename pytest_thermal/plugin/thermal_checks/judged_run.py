@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from pytest_thermal.model.series import Figure, Phase, Series
     from pytest_thermal.recording import Recording, Requests
 
-PHASES_NEEDED: dict[str, str] = {"baseline": "baseline", "rebound": "cooldown", "coverage": "cooldown"}
+PHASES_NEEDED: dict[str, str] = {
+    "baseline": "baseline",
+    "rebound": "cooldown",
+    "coverage": "cooldown",
+    "leak": "cooldown",
+}
 """The last phase that a check needs; any other needs those under load."""
 
 

@@ -13,16 +13,19 @@ import pytest
 from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
+from pytest_thermal.plugin.evidence.node import node_environ, own_node
 from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.sources import bench_sources
+from pytest_thermal.plugin.thermal_checks.metrics import check_metrics, serve_metrics
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
 
 if TYPE_CHECKING:
-    from pytest_thermal.experiment import Experiment, LoadPlan, Notice, Plan, Progress
+    from pytest_thermal.experiment import Experiment, LoadPlan, Notice, Plan, Progress, Together
     from pytest_thermal.load import Work
     from pytest_thermal.model.readings import Sensor
     from pytest_thermal.plugin.thermal_checks.live_view import LiveView
     from pytest_thermal.recording import Recording, RunClock
+    from pytest_thermal.reporting.live_metrics import Endpoint
 
 WAY_IN = ("name", "connection", "tls", "http", "key", "models", "chat")
 """From outside in: the first that is not good is the one to tell of."""
@@ -34,12 +37,15 @@ class LiveSession(ThermalSession):
     def __init__(self, config: pytest.Config) -> None:
         self._active = active_bench(config)
         super().__init__(config, demo=self._active.bench.demo)
-        self.plan = _plan(config, self._active)
+        self._together = _together(config)
+        self.plan = _plan(config, self._active, self._together)
         # A slip in one of these ends the run now, and not after an hour.
         _accelerator_command(config)
         _check_against(config)
+        check_metrics(config)
         self._experiment: Experiment | None = None
         self._view: LiveView | None = None
+        self._metrics: Endpoint | None = None
         self._closed = False
 
     @property
@@ -110,12 +116,17 @@ class LiveSession(ThermalSession):
                 loads=_load_plan(self.config, self._active),
                 archive=archive(self.config),
                 environ=self._active.environ,
-                locks=lock_folder(os.environ),
+                locks=lock_folder(node_environ(self.config)),
                 tell=self._told,
                 preflight=self._preflight if self.inference else None,
                 facts=_metadata(self.config),
+                node=own_node(self.config),
+                together=self._together,
             )
             self.config.add_cleanup(end_on_signals())
+            self._metrics = serve_metrics(
+                self.config, bench=self._active.bench, run=lambda: self.path, tell=self._view.tell
+            )
         return self._experiment
 
     def close(self, because: str = "done") -> None:
@@ -124,19 +135,24 @@ class LiveSession(ThermalSession):
             return
         self._closed = True
         self._experiment.close(because)
+        if self._metrics is not None:
+            self._metrics.close()
         if self._view is not None:
             self._view.close()
 
     def conclude(self, *, interrupted: bool) -> None:
-        """End the run, write its summary and its page; after an interrupt there is no time to judge."""
+        """End the run, write its summary and its page; one that was interrupted gets its page, and no summary."""
         from pytest_thermal.findings import finding_as_json
         from pytest_thermal.recording import RecordingError, write_summary
 
         self.close("interrupted" if interrupted else "done")
         run = self.path
-        if run is None or interrupted:
+        if run is None:
             return
         try:
+            if interrupted:  # what it concludes is no verdict on the bench, so it is not sealed with the run
+                self._write_page(self.judgement().summary(), judged_now=True)
+                return
             more = self.third_parties()
             self.noted += more
             summary = self.judgement().summary()
@@ -146,17 +162,20 @@ class LiveSession(ThermalSession):
             self._warn(error.message)
             return
         self._write_page(summary)
+        self._write_history()
 
-    def _write_page(self, summary: Mapping[str, Any]) -> None:
+    def _write_page(self, summary: Mapping[str, Any], *, judged_now: bool = False) -> None:
         """The page is a view of what is kept already: whatever it runs into, the run stands."""
         from pytest_thermal.bench import Redactor
         from pytest_thermal.reporting.run_page import judged_subject, write_page
 
         redactor = Redactor(self._active.bench.secrets())
         try:
-            subject = judged_subject(self.judgement().recording, summary, told=catalogue(self.config))
+            subject = judged_subject(
+                self.judgement().recording, summary, judged_now=judged_now, told=catalogue(self.config)
+            )
             self.report = write_page(subject, redact=redactor.text)
-        except Exception as error:  # noqa: BLE001 - a fault in it must not take the run's findings along
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it must not take the run's findings along
             self._warn(
                 say(
                     "the run's report.html could not be written: {name}: {error}\ntry: python -m "
@@ -165,6 +184,21 @@ class LiveSession(ThermalSession):
                     error=error,
                     path=self.path,
                 )
+            )
+
+    def _write_history(self) -> None:
+        """All runs of the archive beside this one: a view too."""
+        from pytest_thermal.bench import Redactor
+        from pytest_thermal.reporting.history import history_file, read_archive, write_history
+
+        runs = archive(self.config)
+        try:
+            redact = Redactor(self._active.bench.secrets()).text
+            self.history = write_history(read_archive(runs), history_file(runs), redact=redact)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - see above
+            self._warn(
+                f"the bench's history.html could not be written: {type(error).__name__}: {error}\n"
+                f"try: python -m pytest_thermal.reporting.history {runs} --out FILE"
             )
 
     def _warn(self, text: str) -> None:
@@ -215,7 +249,54 @@ class LiveSession(ThermalSession):
                     )
 
 
-def _plan(config: pytest.Config, active: ActiveBench) -> Plan:
+def _together(config: pytest.Config) -> Together | None:
+    """The other nodes of this run: by `--nodes`, else those of the Slurm step that this process is a task of."""
+    from pytest_thermal.experiment import Together, slurm_step
+    from pytest_thermal.experiment.together import WAIT_SECONDS
+
+    node = own_node(config)
+    folder = options.value(config, "together")
+    given = options.value(config, "nodes")
+    try:
+        step = slurm_step(os.environ)
+    except ValueError as error:
+        raise pytest.UsageError(f"$SLURM_STEP_NODELIST: {error}\ntry: --nodes with their number") from None
+    if given is None and step is not None:
+        # By names only where this node goes by Slurm's.
+        given = (len(step.nodes), step.nodes if node in step.nodes else ())
+    if given is None and folder is not None:
+        raise pytest.UsageError(
+            f"--together {folder}: how many nodes meet there is not known\n"
+            "likely: this is no task of a Slurm step, which would tell\ntry: --nodes with their number, or their names"
+        )
+    if given is None or given[0] == 1:
+        return None
+    count, names = given
+    if names and node not in names:
+        raise pytest.UsageError(
+            f"--nodes {','.join(names[:8])}: this node is called {node}, which is none of these\n"
+            "likely: its host's name is another\ntry: $THERMAL_NODE with the name that it goes by here"
+        )
+    if folder is not None:
+        meeting_place = config.invocation_params.dir / Path(folder).expanduser()
+    elif step is not None:
+        meeting_place = archive(config) / ".together" / step.name
+    else:
+        raise pytest.UsageError(
+            f"--nodes {count}: where these nodes meet is not known\n"
+            "try: --together with a folder that all of them see, a new one for each run"
+        )
+    wait_seconds = options.value(config, "together-wait")
+    return Together(
+        meeting_place,
+        node=node,
+        count=count,
+        names=names,
+        wait_seconds=WAIT_SECONDS if wait_seconds is None else wait_seconds,
+    )
+
+
+def _plan(config: pytest.Config, active: ActiveBench, together: Together | None) -> Plan:
     from pytest_thermal.experiment import PlanError, plan_for
 
     given = {
@@ -224,7 +305,12 @@ def _plan(config: pytest.Config, active: ActiveBench) -> Plan:
         if (seconds := options.value(config, option)) is not None
     }
     try:
-        return plan_for(active.bench, given, with_limit=bool(options.value(config, "limit-phase")) or "limit" in given)
+        return plan_for(
+            active.bench,
+            given,
+            with_limit=bool(options.value(config, "limit-phase")) or "limit" in given,
+            wait_seconds=0.0 if together is None else together.wait_seconds,
+        )
     except PlanError as error:
         raise pytest.UsageError(*error.args) from None
 

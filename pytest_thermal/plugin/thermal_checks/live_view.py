@@ -108,6 +108,7 @@ class LiveView:
         """Leave the terminal to pytest."""
         with self._lock:
             self._clear()
+            self._begun = False
 
     def close(self) -> None:
         """No more is shown."""

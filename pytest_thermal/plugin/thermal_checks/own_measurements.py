@@ -12,6 +12,7 @@ import pytest
 
 from pytest_thermal.model.said import say
 from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.evidence.node import node_environ
 from pytest_thermal.plugin.sources import bench_sources
 from pytest_thermal.plugin.thermal_checks.shared_discovery import discovered
 
@@ -115,11 +116,10 @@ class RecorderFactory(_Closing):
 class LoadFactory(_Closing):
     """Loads that are stopped with the test, whatever happens. The first one takes the machine's lock."""
 
-    def __init__(self, config: pytest.Config, folder: Path, *, environ: Mapping[str, str]) -> None:
+    def __init__(self, config: pytest.Config, folder: Path) -> None:
         super().__init__()
         self._config = config
         self._folder = folder
-        self._environ = environ
         self._loads: Loads | None = None
 
     def cpu(self, *, workers: int | None = None, limit_seconds: float = 600.0) -> RunningLoad:
@@ -182,7 +182,8 @@ class LoadFactory(_Closing):
         if self._loads is None:
             from pytest_thermal.experiment import BenchLock, lock_folder
 
-            lock = BenchLock(lock_folder(self._environ), what=f"bench {active_bench(self._config).bench.name}, a test")
+            folder = lock_folder(node_environ(self._config))
+            lock = BenchLock(folder, what=f"bench {active_bench(self._config).bench.name}, a test")
             self._stack.enter_context(lock)
             self._loads = self._stack.enter_context(Loads())
         return self._loads.add(work)

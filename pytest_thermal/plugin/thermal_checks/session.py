@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -36,6 +36,8 @@ class ThermalEnding:
     node: str
     head: Sequence[str]
     findings: Sequence[dict[str, Any]] = field(default_factory=list)
+    phases: Sequence[dict[str, Any]] = field(default_factory=list)
+    """Key figures of each phase."""
     rows: Sequence[dict[str, Any]] = field(default_factory=list)
     """Key figures of each sensor."""
     lines: Sequence[str] = field(default_factory=list)
@@ -69,6 +71,8 @@ class ThermalSession(ABC):
         """What tests asked of this run, in their order."""
         self.report: Path | None = None
         """The page of the run, once it is written."""
+        self.history: Path | None = None
+        """The page of all runs of the archive, once it is written."""
         self.by_third_parties: list[Finding] = []
         """What criteria of somebody else's concluded at the end."""
         self.bad_by_third_parties = False
@@ -167,6 +171,7 @@ class ThermalSession(ABC):
     def third_parties(self) -> list[Finding]:
         """What the hook for criteria of one's own concludes."""
         from pytest_thermal.model import Finding, Outcome
+        from pytest_thermal.reporting.observed import finding_of, plain_finding
 
         found: list[Finding] = []
         run = ThermalRun(self, self.limits())
@@ -189,6 +194,9 @@ class ThermalSession(ABC):
                     advice=say("let it return no finding where it has nothing to judge"),
                 )
             )
+        # Others have the key too, and values of any kind; what is written from here on is text and plain numbers.
+        redactor = active_bench(self.config).redactor
+        found = [finding_of(cast("dict[str, Any]", redactor.data(plain_finding(one)))) for one in found]
         self.by_third_parties = found
         self.bad_by_third_parties = any(one.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE) for one in found)
         return found
@@ -212,6 +220,10 @@ def _make(config: pytest.Config) -> ThermalSession:
         from pytest_thermal.plugin.thermal_checks.live_session import LiveSession
 
         return LiveSession(config)
+    if config.getoption("thermal_prometheus_port", None) is not None:
+        raise pytest.UsageError(
+            "--prometheus-port serves a run while it goes on, and --replay makes none\ntry: leave one of them out"
+        )
     from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError, open_recording
 
@@ -234,7 +246,7 @@ def _make(config: pytest.Config) -> ThermalSession:
 
 def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> ThermalEnding:
     """What there is to tell of a run, whatever kind of session it is of."""
-    from pytest_thermal.plugin.thermal_checks.summary import findings_of, lines_of, rows_of
+    from pytest_thermal.plugin.thermal_checks.summary import findings_of, lines_of, phases_of, rows_of
 
     broken = session.broken()
     if session.path is None:  # it broke before there was anything to record
@@ -243,6 +255,7 @@ def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> Therma
         node=node,
         head=head,
         findings=findings_of(session),
+        phases=phases_of(session),
         rows=rows_of(session),
         lines=lines_of(session),
         evidence="SIMULATED (demo bench)" if session.simulated else "measured",

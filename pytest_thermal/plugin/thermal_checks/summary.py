@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_thermal.model.said import joined, say
-from pytest_thermal.plugin.columns import WIDTH, padded, wrapped
+from pytest_thermal.plugin.columns import WIDTH, padded
+from pytest_thermal.plugin.columns import wrapped as lines_of_text
 from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
@@ -21,6 +22,16 @@ _TITLES = {
     "peak": say("peak"),
     "resistance": "°C/W",
 }
+_PHASE_COLUMNS = (
+    ("seconds", say("lasted"), 9),
+    ("cpu_celsius", "CPU °C", 9),
+    ("accelerator_celsius", "GPU °C", 9),
+    ("watts", say("power W"), 10),
+    ("requests", say("requests"), 10),
+    ("failed", say("failed"), 8),
+)
+"""Of the hottest device at the end of each phase; a column of which nothing was measured is left out."""
+_ENDED = {"passed": say("ok"), "failed": say("FAILED"), "inconclusive": say("INCONCLUSIVE"), "skipped": say("n/a")}
 _OUTCOMES = {
     "passed": say("passed"),
     "failed": say("failed"),
@@ -76,15 +87,29 @@ def rows_of(session: ThermalSession) -> list[dict[str, Any]]:
     return rows
 
 
+def phases_of(session: ThermalSession) -> list[dict[str, Any]]:
+    """Each phase in a line, as plain data."""
+    from dataclasses import asdict
+
+    from pytest_thermal.reporting.phase_figures import phase_figures
+
+    return [asdict(one) for one in phase_figures(session.judgement(), session.phases)]
+
+
 def lines_of(session: ThermalSession) -> list[str]:
     """Where the run lies, what loaded it, how the sampling went."""
     recording = session.recording()
     lines = [say("run: {path} ({state})", path=recording.path, state=STATES.get(recording.state, recording.state))]
     if session.report is not None:
         lines.append(say("report: {report}", report=session.report))
+    if session.history is not None:
+        lines.append(say("history: {history}", history=session.history))
     tools = dict.fromkeys(str(work.get("tool", "")) for work in recording.facts.get("works", []))
     if tools:
         lines.append(say("load: {names}", names=joined(", ", tools)))
+    nodes = _nodes_line(recording)
+    if nodes:
+        lines.append(nodes)
     if recording.requests is not None and len(recording.requests):
         error = recording.requests.error
         failed = int(error.where(bool).sum())
@@ -102,6 +127,29 @@ def lines_of(session: ThermalSession) -> list[str]:
     if sampling:
         lines.append(sampling)
     return lines + [say("note: {text}", text=text) for text in session.judgement().warnings()]
+
+
+def _nodes_line(recording: Recording) -> str:
+    """With which other nodes the phases were entered; empty for a run of one node."""
+    told = recording.facts.get("together")
+    if not isinstance(told, Mapping):
+        return ""
+    met = [one for one in told.get("phases", {}).values() if isinstance(one, Mapping)]
+    nodes = sorted({str(node) for one in met for node in one.get("nodes", ())})
+    missing = sorted({str(node) for one in met for node in one.get("missing", ())})
+    differ = [seconds for one in met if isinstance(seconds := one.get("starts_differ_seconds"), int | float)]
+    parts = [
+        say(
+            "nodes: {names} of {count}",
+            names=joined(", ", nodes or [str(told.get("node"))]),
+            count=str(told.get("count")),
+        )
+    ]
+    if missing:
+        parts.append(say("missing: {names}", names=joined(", ", missing)))
+    if differ:
+        parts.append(say("starts differ by up to {seconds:.1f} s", seconds=max(differ)))
+    return joined("; ", parts)
 
 
 def sampling_line(recording: Recording) -> str:
@@ -134,6 +182,7 @@ def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> No
     verbosity = terminal.config.get_verbosity()
     page = _Page(terminal)
     for ending in endings:
+        terminal.ensure_newline()  # else an empty line follows the title, where pytest stood in a line of its own
         title = page.told(say("thermal"))
         title += f" ({ending.node})" if ending.node and len(endings) > 1 else ""
         terminal.section(title, sep="=", blue=True)
@@ -142,10 +191,33 @@ def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> No
                 page.wrapped("", line)
         for line in ending.lines:
             page.wrapped("", line)
+        if verbosity >= 0 and ending.phases:
+            terminal.write_line("")
+            page.phases(ending.phases)
         if verbosity >= 0 and ending.rows:
             terminal.write_line("")
             page.table(ending.rows, all_rows=verbosity > 0)
         page.findings(ending.findings)
+
+
+def write_findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
+    """How many of each outcome, then what did not pass, those of one cause together, and every note."""
+    _Page(terminal).findings(findings)
+
+
+def wrapped(terminal: Any, indent: str, text: str) -> None:
+    """Write a text within the width, its further lines indented."""
+    _Page(terminal).wrapped(indent, text)
+
+
+def _phase_cell(name: str, value: float | None) -> str:
+    from pytest_thermal.findings.telling import span
+
+    if value is None:
+        return "–"
+    if name == "seconds":
+        return str(span(round(value)))
+    return f"{value:.1f}" if name.endswith("celsius") else f"{value:,.0f}"
 
 
 class _Page:
@@ -166,13 +238,24 @@ class _Page:
         if len(rows) > len(shown):
             self._terminal.write_line(self.told(say("  and {count} more: -v", count=len(rows) - len(shown))))
 
+    def phases(self, phases: Sequence[dict[str, Any]]) -> None:
+        shown = [column for column in _PHASE_COLUMNS if any(phase[column[0]] is not None for phase in phases)]
+        titles = "".join(padded(self.told(title), width, right=True) for _, title, width in shown)
+        self._terminal.write_line(f"  {'':<10}{titles}", bold=True)
+        for phase in phases:
+            cells = "".join(f"{_phase_cell(name, phase[name]):>{width}}" for name, _, width in shown)
+            self._terminal.write(f"  {phase['name']:<10}{cells}  ")
+            outcome = phase["outcome"]
+            self._terminal.write_line(self.told(_ENDED.get(outcome, outcome)), **_MARKS.get(outcome, {}))
+
     def findings(self, findings: Sequence[dict[str, Any]]) -> None:
         from pytest_thermal.findings.alike import of_one_cause, saying_the_same
 
         counts: dict[str, int] = {}
         for found in findings:
             counts[found["outcome"]] = counts.get(found["outcome"], 0) + 1
-        bad = [found for found in findings if found["outcome"] in _MARKS]
+        # What is known to be bad before what is not known.
+        bad = [found for outcome in _MARKS for found in findings if found["outcome"] == outcome]
         if findings:
             self._terminal.write_line("")
             told = (
@@ -196,7 +279,7 @@ class _Page:
     def _same(self, same: Sequence[dict[str, Any]]) -> None:
         names = ", ".join(f"{found['check']}[{found['subject']}]" for found in same)
         outcome = same[0]["outcome"]
-        lines = wrapped(names, WIDTH - 4, first=" " * (len(outcome) - 1))
+        lines = lines_of_text(names, WIDTH - 4, first=" " * (len(outcome) - 1))
         self._terminal.write(f"  {self.told(_OUTCOMES[outcome]).upper()} ", **_MARKS[outcome])
         self._terminal.write_line(lines[0].strip())
         for line in lines[1:]:
@@ -205,7 +288,7 @@ class _Page:
 
     def wrapped(self, indent: str, text: str) -> None:
         for part in self.told(text).splitlines():
-            for line in wrapped(part, first=indent, rest=indent + "  "):
+            for line in lines_of_text(part, first=indent, rest=indent + "  "):
                 self._terminal.write_line(line)
 
 

@@ -30,7 +30,7 @@ from pytest_thermal.reporting.pictures.scene import Arrow, Band, Level, Limit, M
 AXIS: Mapping[Unit, str] = {
     Unit.CELSIUS: "°C", Unit.WATTS: "W", Unit.RPM: "rpm", Unit.PERCENT: "%", Unit.MEGAHERTZ: "MHz", Unit.VOLTS: "V",
     Unit.AMPERES: "A", Unit.LITERS_PER_MINUTE: "l/min", Unit.PASCALS: "Pa", Unit.MILLISECONDS: "ms",
-    Unit.BYTES: "bytes", Unit.KELVIN_MARGIN: "K", Unit.COUNT: "", Unit.BITS: "",
+    Unit.BYTES: "bytes", Unit.KELVIN_MARGIN: "K", Unit.COUNT: "", Unit.BITS: "", Unit.STATE: "",
 }  # fmt: skip
 """Units as they are written at an axis."""
 BESIDE_SETTLED = 2.0

@@ -87,6 +87,12 @@ class Painter:
         return Picture(png=_png(self._canvas), svg=vector.getvalue(), caption=scene.caption)
 
 
+def picture_of(canvas: FigureCanvasAgg, caption: str) -> Picture:
+    """What is drawn on a canvas, as a PNG alone."""
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return Picture(png=_png(canvas), svg=b"", caption=caption)
+
+
 def _png(canvas: FigureCanvasAgg) -> bytes:
     """What is on the canvas, in a palette instead of full colour: a third of the size, and no eye sees it."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Any
 
 from pytest_thermal import __version__
@@ -18,10 +15,10 @@ from pytest_thermal.reporting.run_page.sections.requests import requests
 from pytest_thermal.reporting.run_page.sections.run_facts import run_facts
 from pytest_thermal.reporting.run_page.sections.sampling import sampling
 from pytest_thermal.reporting.run_page.sections.verdict import findings, verdict
+from pytest_thermal.reporting.run_page.shell import asset, whole_page
 from pytest_thermal.reporting.run_page.spans import gaps, throttled
 from pytest_thermal.reporting.run_page.subject import Subject
 
-ASSETS = files("pytest_thermal.reporting.run_page") / "assets"
 _SCRIPT_WORDS = (
     "zoom_all", "zoom_in", "zoom_out", "earlier", "later", "devices_all", "devices_none", "device_itself",
     "no_inflate", "more_curves", "chart_timeline", "row_thermal", "row_power", "row_either", "row_missing",
@@ -65,33 +62,16 @@ def page_html(subject: Subject, *, redact: Callable[[str], str] = str) -> str:
 
 
 def _document(subject: Subject, told: str, curves: Curves, *, title: str) -> str:
-    styles = [_asset("uplot.min.css"), palette.style_sheet(), _asset("page.css")]
-    scripts = [_asset("uplot.min.js"), _asset("page.js")] if curves.charts else []
-    packed = (
-        Markup(f'<script type="text/plain" id="{name}">{text}</script>\n') for name, text in curves.packed.items()
+    packed = "".join(f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in curves.packed.items())
+    return whole_page(
+        told + packed,
+        title=title,
+        language=subject.words.language,
+        styles=[asset("uplot.min.css"), palette.style_sheet(), asset("page.css")],
+        scripts=[asset("uplot.min.js"), asset("page.js")] if curves.charts else [],
+        # The library's licence goes where the library goes.
+        remark=f"uPlot, which draws the curves:\n{asset('uplot-license.txt')}",
     )
-    policy = (
-        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src {' '.join(map(_sha256, styles))}; script-src {' '.join(map(_sha256, scripts)) or _NONE}"
-    )
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content=f"pytest-thermal {__version__}"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        *(Markup(f"<style>{style}</style>\n") for style in styles),
-    )
-    body = tag("body", Markup(told), *packed, *(Markup(f"<script>{script}</script>\n") for script in scripts))
-    # The library's licence goes where the library goes.
-    licence = Markup(f"<!-- uPlot, which draws the curves:\n{_asset('uplot-license.txt').replace('--', '- -')}-->\n")
-    return f"<!DOCTYPE html>\n{tag('html', head, licence, body, lang=subject.words.language)}\n"
-
-
-_NONE = "'none'"
 
 
 def _redacted(data: Any, redact: Callable[[str], str]) -> Any:
@@ -100,16 +80,6 @@ def _redacted(data: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(data, dict):
         return {redact(name): _redacted(value, redact) for name, value in data.items()}
     return [_redacted(value, redact) for value in data] if isinstance(data, (list, tuple)) else data
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
-def _sha256(text: str) -> str:
-    """As a content security policy names a script or a style: nothing else may run, whatever text holds it."""
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-    return f"'sha256-{digest}'"
 
 
 def _curves(subject: Subject, curves: Curves) -> Markup:

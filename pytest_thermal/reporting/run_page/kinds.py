@@ -43,13 +43,19 @@ _BY_UNIT: Mapping[Unit, Kind] = {
     Unit.AMPERES: Kind(id="current", unit="A", finest=0.01, decimals=2, main=False),
     Unit.BYTES: Kind(id="memory", unit="GiB", finest=0.001, decimals=2, main=False, from_zero=True),
     Unit.COUNT: Kind(id="count", unit="", finest=1.0, decimals=0, main=False),
+    Unit.STATE: Kind(id="state", unit="", finest=1.0, decimals=0, main=False, from_zero=True),
     Unit.MILLISECONDS: Kind(id="time_spent", unit="s", finest=0.001, decimals=1, main=False),
 }
 """Registers of flags have no curve: what they say of throttling is drawn as ribbons."""
 _SHARE = Kind(id="share", unit="%", finest=0.1, decimals=1, main=False, from_zero=True)
 ORDER = (
     TEMPERATURE, _BY_UNIT[Unit.KELVIN_MARGIN], POWER, UTILISATION, CLOCK, SPEED, FLOW, _SHARE,
-    *(_BY_UNIT[unit] for unit in (Unit.PASCALS, Unit.VOLTS, Unit.AMPERES, Unit.BYTES, Unit.COUNT, Unit.MILLISECONDS)),
+    *(
+        _BY_UNIT[unit]
+        for unit in (
+            Unit.PASCALS, Unit.VOLTS, Unit.AMPERES, Unit.BYTES, Unit.COUNT, Unit.STATE, Unit.MILLISECONDS,
+        )
+    ),
 )  # fmt: skip
 DRAWN_PER_UNIT: Mapping[Unit, float] = {Unit.BYTES: 2.0**-30, Unit.MILLISECONDS: 0.001}
 """What a value is multiplied by before it is drawn, where its unit is not the chart's."""

@@ -49,3 +49,11 @@ def length(seconds: object) -> str:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds):
         return "–"
     return span(round(float(seconds), 1))
+
+
+def round_values(low: float, high: float, *, about: int) -> list[float]:
+    """About so many values between two others that people count in; ``low`` is below ``high``."""
+    rough = (high - low) / about
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= rough)
+    return [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ from pytest_thermal.recording import Recording
 from pytest_thermal.reporting.run_page.curves import Threshold, extent
 from pytest_thermal.reporting.run_page.kinds import Kind, by_kind, is_main_part, part_of
 from pytest_thermal.reporting.run_page.markup import Markup, joined, tag
-from pytest_thermal.reporting.run_page.numbers import elapsed
+from pytest_thermal.reporting.run_page.numbers import elapsed, round_values
 from pytest_thermal.reporting.run_page.palette import colour_class
 from pytest_thermal.reporting.run_page.thinning import least_and_most
 
@@ -59,7 +58,7 @@ def _svg(
         return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     parts = [_band(phase, x, start) for phase in recording.phases]
-    for value in _round_values(low, high):
+    for value in round_values(low, high, about=4):
         text = tag("text", f"{value:g}", x=_LEFT - 5, y=f"{y(value) + 4:.1f}", text_anchor="end")
         parts += [_across(y(value), "grid"), text]
     for quarter in range(5):
@@ -107,11 +106,3 @@ def _path(values: FloatArray, step_seconds: float, x: Callable[[float], float], 
         commands.append(f"{'M' if pen_up else 'L'}{x((index + 0.5) * step_seconds / 2):.1f} {y(float(value)):.1f}")
         pen_up = False
     return "".join(commands)
-
-
-def _round_values(low: float, high: float) -> list[float]:
-    """About four values that people count in."""
-    rough = (high - low) / 4
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= rough)
-    return [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -33,7 +33,8 @@ ENGLISH: Mapping[str, str] = {
     ),
     "measured": "measured",
     "changed_says": "Files of this run were changed after its end. What follows may not be what was recorded:",
-    "cut_off_says": "This run was cut off: it is shown as far as it was recorded.",
+    "cut_short_says": "This run was cut short: it is shown as far as it was recorded.",
+    "cut_short_because": "This run was cut short ({why}): it is shown as far as it was recorded.",
     "judged_now": (
         "The run holds no summary of its own: it was judged when this page was made, by the limits of its bench."
     ),
@@ -109,6 +110,7 @@ ENGLISH: Mapping[str, str] = {
     "chart_current": "Current",
     "chart_memory": "Memory",
     "chart_count": "Counters",
+    "chart_state": "Detectors",
     "chart_time_spent": "Time spent slowed down",
     "chart_requests": "Requests",
     "chart_latency": "Latency of requests",
@@ -223,7 +225,8 @@ ENGLISH: Mapping[str, str] = {
 class Words:
     """Words in one language, by key; and what was said in the run, told in it."""
 
-    def __init__(self, told: Catalogue = IN_ENGLISH) -> None:
+    def __init__(self, table: Mapping[str, str] = ENGLISH, *, told: Catalogue = IN_ENGLISH) -> None:
+        self._table = table
         self.told = told
         """Tells a text of the run."""
         self.language = {"zh": "zh-CN"}.get(told.language, told.language)
@@ -235,12 +238,12 @@ class Words:
         Raises:
             KeyError: There is no such key, or a value is missing.
         """
-        text = self.told.template(ENGLISH[key])
+        text = self.told.template(self._table[key])
         return text.format(**values) if values else text
 
     def get(self, key: str, default: str) -> str:
         """The text for a key, or another text."""
-        return self(key) if key in ENGLISH else default
+        return self(key) if key in self._table else default
 
     def some(self, *keys: str) -> dict[str, str]:
         """Several, for the page's script."""

@@ -22,7 +22,10 @@ def subject_of(recording: Recording, *, told: Catalogue = IN_ENGLISH) -> Subject
     if summary is not None and isinstance(summary.get("findings"), list):
         scale = time_scale_of(summary)
         return Subject(
-            recording=stretch(recording, scale), summary=summary, words=Words(told), fingerprint=_fingerprint(recording)
+            recording=stretch(recording, scale),
+            summary=summary,
+            words=Words(told=told),
+            fingerprint=_fingerprint(recording),
         )
     monitor, origin = recorded_thresholds(recording.facts)
     judgement = Judgement(
@@ -41,7 +44,7 @@ def judged_subject(
     return Subject(
         recording=recording,
         summary=summary,
-        words=Words(told),
+        words=Words(told=told),
         fingerprint=_fingerprint(recording),
         judged_now=judged_now,
     )

@@ -1,4 +1,7 @@
-"""Intel's ``xpu-smi``, for its data-centre GPUs: ``dump``. Kunlunxin has a tool of the same name."""
+"""Intel's ``xpu-smi``: ``--query-gpu`` of 2.0, and ``dump`` of both. Kunlunxin has a tool of the same name.
+
+Fields of the query: https://intel.github.io/xpumanager/2.0/xpu-smi/overview.html
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,51 @@ from collections.abc import Sequence
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header
+from pytest_thermal.sensors.tools.figures import broken
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
+from pytest_thermal.sensors.tools.query_csv import query_rows, without_refused
 from pytest_thermal.sensors.tools.readers import csv_rows, split_csv
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool, symptom
 
 FIELDS = (
-    Field(quantity="temperature_celsius", unit=Unit.CELSIUS, names=("gpu core temperature",)),
+    Field(quantity="temperature_celsius", unit=Unit.CELSIUS, names=("gpu core temperature", "temperature.gpu")),
     Field(
-        quantity="memory.temperature_celsius", unit=Unit.CELSIUS, names=("gpu memory temperature",), zero_is_blank=True
+        quantity="memory.temperature_celsius",
+        unit=Unit.CELSIUS,
+        names=("gpu memory temperature", "temperature.memory"),
+        zero_is_blank=True,
     ),
-    Field(quantity="power_watts", unit=Unit.WATTS, names=("gpu power",)),
-    Field(quantity="utilization_percent", unit=Unit.PERCENT, names=("gpu utilization",)),
-    Field(quantity="clock_megahertz", unit=Unit.MEGAHERTZ, names=("gpu frequency",)),
-    Field(quantity="memory.used_bytes", unit=Unit.BYTES, names=("gpu memory used",), scale=2.0**20),
+    Field(
+        quantity="power_watts",
+        unit=Unit.WATTS,
+        names=("gpu power", "power.draw"),
+        limits={"cap": ("power.limit",)},
+    ),
+    Field(quantity="utilization_percent", unit=Unit.PERCENT, names=("gpu utilization", "utilization.gpu")),
+    Field(
+        quantity="clock_megahertz",
+        unit=Unit.MEGAHERTZ,
+        names=("gpu frequency", "clocks.current.graphics"),
+        limits={"max": ("clocks.max.graphics",)},
+    ),
+    Field(
+        quantity="memory.used_bytes",
+        unit=Unit.BYTES,
+        names=("gpu memory used", "memory.used"),
+        scale=2.0**20,
+        limits={"max": ("memory.total",)},
+    ),
+    Field(quantity="fan.speed_percent", unit=Unit.PERCENT, names=("fan.speed",)),
     Field(quantity="memory.utilization_percent", unit=Unit.PERCENT, names=("gpu memory utilization",)),
 )
 
 _NUMBER = frozenset({"deviceid", "device id"})
+_FIGURES = frozenset(name for field in FIELDS for name in field.names)
+_ASKED = (
+    "index,uuid,pci.bus_id,temperature.gpu,temperature.memory,power.draw,power.limit,utilization.gpu,memory.used,"
+    "memory.total,clocks.current.graphics,clocks.max.graphics,fan.speed"
+)
 _BLANK = "N/A (blank: it may need root)"
 
 
@@ -53,16 +83,33 @@ def _row(number: str, found: Cells) -> Row:
     return Row(key=number, cells=cells, identities=identities(uuid, bus=cells.get("pci bdf address", Raw("")).text))
 
 
+def query_csv(out: Printed, arguments: Sequence[str]) -> Answer | None:
+    """``--query-gpu=… --format=csv``, with or without header and units."""
+    return query_rows(out, arguments, _queried, figures=_FIGURES)
+
+
+def _queried(cells: dict[str, Raw], order: str) -> Row:
+    text = {name: raw.text for name, raw in cells.items()}
+    number = text.get("index", "")
+    return Row(
+        key=number if number.isdigit() else order,
+        cells=cells,
+        identities=identities(text.get("uuid", ""), text.get("serial", ""), bus=text.get("pci.bus_id", "")),
+        fault=next((one for name, one in text.items() if name in _FIGURES and broken(one)), ""),
+    )
+
+
 TOOL = Tool(
     name="xpu-smi-intel",
     program="xpu-smi",
     maker="intel",
     device="gpu",
     queries=(
+        Query(arguments=(f"--query-gpu={_ASKED}", "--format=csv"), layout=query_csv, adapt=without_refused),
         Query(arguments=("dump", "-d", "-1", "-m", "0,1,2,3,4,5,18", "-n", "1"), layout=dump),
         Query(arguments=("dump", "-d", "-1", "-m", "1,3", "-n", "1"), layout=dump),
     ),
-    layouts=(dump,),
+    layouts=(query_csv, dump),
     fields=FIELDS,
     symptoms=(
         symptom("XPU-SMI.*XPU-RT|unknown (option|command).*dump", Missing.ABSENT, "this xpu-smi is Kunlunxin's"),

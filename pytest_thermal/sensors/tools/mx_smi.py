@@ -1,18 +1,22 @@
-"""MetaX's ``mx-smi``: the table, ``dmon`` as CSV, the texts of ``--show-…``, and the list, which tells broken cards."""
+"""MetaX's ``mx-smi``: the table, ``dmon`` as CSV, texts of ``--show-…``, JSON; the list tells broken cards.
+
+Of the JSON it is known that each card stands under its address, with ``device_id``, ``board_power`` (by rail, ``Way0``
+…) and ``clocks``, and a card that cannot be used with ``unavailable_reason``; the rest is read by the texts' names.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, header, normal_bus_id
-from pytest_thermal.sensors.tools.figures import UNITS, fold
+from pytest_thermal.sensors.tools.figures import UNITS, absent, fold
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import Key, box, csv_rows, holds_two, keys, split_csv
+from pytest_thermal.sensors.tools.readers import Key, box, csv_rows, flat, holds_two, json_documents, keys, split_csv
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool
 
 FIELDS = (
@@ -25,6 +29,7 @@ FIELDS = (
         limits={"cap": ("pwr:usage/cap/2",)},
     ),
     Field(quantity="utilization_percent", unit=Unit.PERCENT, names=("gpu-util", "gpu", "gpu usage")),
+    Field(quantity="clock_megahertz", unit=Unit.MEGAHERTZ, names=("xcore clock",)),
     Field(
         quantity="memory.used_bytes",
         unit=Unit.BYTES,
@@ -39,6 +44,13 @@ _TITLE = re.compile(r"GPU#(\d+)\s+(?:\S.*?\s+)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:
 _SHOWN = frozenset({"hotspot", "air-inlet", "vis_vram used"})
 _TOTAL_POWER = re.compile(r"total\b.*?(?<![\d.])(\d+(?:\.\d+)?)\s*W", re.IGNORECASE)
 _UUID = re.compile(r"UUID:\s*([^\s)]+)")
+_JSON_NAMES = {
+    "hotspot": re.compile(r"(?:.*temperature.*/)?hotspot(?:[ _]?\w*)?"),
+    "air-inlet": re.compile(r"(?:.*temperature.*/)?air[ -]?inlet"),
+    "total power": re.compile(r"board power/power(?:/(?:total|way\d+))?"),
+    "xcore clock": re.compile(r"clocks/xcore/xcore clk"),
+}
+"""By our name: the path in the JSON."""
 _FIRST_COLUMNS = frozenset({"dev", "device", "gpu_id", "index"})
 _UNIT_WORDS = frozenset({"", "-", *UNITS})
 _KILOBYTES = frozenset({"vram", "total"})
@@ -133,6 +145,38 @@ def dmon(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     return None
 
 
+def as_json(out: Printed, _arguments: Sequence[str]) -> Answer | None:
+    """``-j``: an object whose keys are the cards' addresses."""
+    for document in json_documents(out.text):
+        cards = [
+            (bus, card)
+            for bus, card in (document.items() if isinstance(document, dict) else ())
+            if normal_bus_id(bus) and isinstance(card, dict) and f"{card.get('device_id', '')}".isdigit()
+        ]
+        if cards:
+            return Answer(rows=tuple(_json_row(bus, card) for bus, card in cards), ended=True)
+    return None
+
+
+def _json_row(bus: str, card: Mapping[str, object]) -> Row:
+    leaves = flat(card)
+    found: dict[str, set[Raw]] = {}
+    for path, raw in leaves.items():
+        last = path.rpartition("/")[2]
+        name = next((name for name, pattern in _JSON_NAMES.items() if pattern.fullmatch(path)), "")
+        if name or last in _SHOWN:
+            found.setdefault(name or last, set()).add(raw)
+    # Two hot spots, or a board of several rails without their sum, and which is the card's cannot be told.
+    cells = {name: raws.pop() for name, raws in found.items() if len(raws) == 1}
+    uuid, reason = leaves.get("uuid", Raw("")).text, leaves.get("unavailable reason", Raw("")).text
+    return Row(
+        key=f"{card['device_id']}",
+        cells=cells,
+        identities=identities(uuid, bus=bus),
+        fault="" if absent(reason) else reason,
+    )
+
+
 def _with_units(cells: Cells, names: Sequence[str], units: Sequence[str]) -> Cells:
     told = dict(zip((header(name)[0] for name in names), units, strict=True)) if units else {}
     return {
@@ -158,7 +202,7 @@ TOOL = Tool(
         ),
         Query(arguments=("--show-temperature",), layout=shown_text),
     ),
-    layouts=(table, dmon, shown_text),
+    layouts=(table, dmon, shown_text, as_json),
     fields=FIELDS,
     symptoms=COMMON_SYMPTOMS,
     keys_stay=False,

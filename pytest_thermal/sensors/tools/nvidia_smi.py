@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 from pytest_thermal.model import Missing, Unit
-from pytest_thermal.sensors.tools.answer import Answer, Cells, Problem, Raw, Row, normal_bus_id
+from pytest_thermal.sensors.tools.answer import Answer, Cells, Raw, Row, normal_bus_id
 from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.query_csv import query_rows
-from pytest_thermal.sensors.tools.readers import Key, boxed_rows, holds_two, keys, nested, two_line_columns
+from pytest_thermal.sensors.tools.readers import Key, boxed_rows, holds_two, keys, nested, two_line_columns, xml_rows
 from pytest_thermal.sensors.tools.tool import Field, Query, Tool, symptom
 
 FIELDS = (
@@ -170,28 +169,12 @@ def _row(cells: Cells, order: str) -> Row:
 
 def xml(out: Printed, _arguments: Sequence[str]) -> Answer | None:
     """``-q -x``, of every version of its schema."""
-    begin = out.text.find("<nvidia_smi_log")
-    if begin < 0:
-        return None
-    try:
-        root = ET.fromstring("".join(out.text[begin:].partition("</nvidia_smi_log>")[:2]))  # noqa: S314 - a driver's tool
-    except ET.ParseError as error:
-        return Answer(problem=Problem(missing=Missing.NOT_UNDERSTOOD, said=f"printed XML that is not whole ({error})"))
-    rows = []
-    for order, gpu in enumerate(root.findall("gpu")):
-        cells = {**_flat(gpu), "pci.bus_id": Raw(gpu.get("id", ""))}
-        rows.append(_row({**_absolute(cells, _XML_MARGINS), **cells}, str(order)))
-    return Answer(rows=tuple(rows), ended=True)
-
-
-def _flat(element: ET.Element, above: str = "") -> dict[str, Raw]:
-    """Leaves by their path. Of leaves of one name, such as processes, the first."""
-    found: dict[str, Raw] = {}
-    for child in element:
-        path = f"{above}{child.tag}".casefold()
-        below = _flat(child, f"{path}/") if len(child) else {path: Raw((child.text or "").strip())}
-        found = {**below, **found}
-    return found
+    return xml_rows(
+        out.text,
+        lambda cells, order: _row({**_absolute(cells, _XML_MARGINS), **cells}, order),
+        root="nvidia_smi_log",
+        device="gpu",
+    )
 
 
 def query_text(out: Printed, _arguments: Sequence[str]) -> Answer | None:

@@ -7,8 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from xml.etree import ElementTree as ET
 
-from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, cells, header
+from pytest_thermal.model import Missing
+from pytest_thermal.sensors.tools.answer import Answer, Problem, Raw, Row, cells, header
 
 MakeRow = Callable[[dict[str, Raw], str], Row]
 """From a device's cells, and its place among the lines where it has one, to its row."""
@@ -304,3 +306,34 @@ def two_line_columns(lines: Sequence[str], *, mark: str) -> tuple[list[dict[str,
         return None
     names = [f"{name} [{unit}]" for name, unit in zip(*titles[:2], strict=True)]
     return column_rows(names, [line for line in lines if not line.strip().startswith(mark)])
+
+
+# ----------------------------------------------------------------------------------------------------- XML
+
+
+def xml_rows(text: str, make_row: MakeRow, *, root: str, device: str) -> Answer | None:
+    """A row for each ``device`` below ``root``, whose ``id`` is the cell ``pci.bus_id``; None where there is no root.
+
+    Leaves are named by their path, as :func:`nested` names them. Of leaves of one name, such as processes, the first.
+    """
+    begin = text.find(f"<{root}")
+    if begin < 0:
+        return None
+    try:
+        tree = ET.fromstring("".join(text[begin:].partition(f"</{root}>")[:2]))  # noqa: S314 - a driver's tool
+    except ET.ParseError as error:
+        return Answer(problem=Problem(missing=Missing.NOT_UNDERSTOOD, said=f"printed XML that is not whole ({error})"))
+    rows = [
+        make_row({**_leaves_of(one), "pci.bus_id": Raw(one.get("id", ""))}, f"{order}")
+        for order, one in enumerate(tree.findall(device))
+    ]
+    return Answer(rows=tuple(rows), ended=True)
+
+
+def _leaves_of(element: ET.Element, above: str = "") -> dict[str, Raw]:
+    found: dict[str, Raw] = {}
+    for child in element:
+        path = f"{above}{child.tag}".casefold()
+        below = _leaves_of(child, f"{path}/") if len(child) else {path: Raw((child.text or "").strip())}
+        found = {**below, **found}
+    return found

@@ -1,30 +1,35 @@
-"""Kunlunxin's ``xpu-smi``: the table, and ``-m``, whose fields have no names. Intel has a tool of the same name."""
+"""Kunlunxin's ``xpu-smi``: the table, ``-m``, whose fields have no names, and XML. Intel's tool has the same name."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, normal_bus_id
-from pytest_thermal.sensors.tools.figures import figure
+from pytest_thermal.sensors.tools.figures import broken, figure
 from pytest_thermal.sensors.tools.identity import identities
 from pytest_thermal.sensors.tools.printed import Printed
-from pytest_thermal.sensors.tools.readers import box
+from pytest_thermal.sensors.tools.readers import box, xml_rows
 from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Query, Tool, symptom
 
 FIELDS = (
-    Field(quantity="temperature_celsius", unit=Unit.CELSIUS, names=("temp",)),
-    Field(quantity="power_watts", unit=Unit.WATTS, names=("pwr:usage/cap",), limits={"cap": ("pwr:usage/cap/2",)}),
-    Field(quantity="utilization_percent", unit=Unit.PERCENT, names=("xpu-util",)),
+    Field(quantity="temperature_celsius", unit=Unit.CELSIUS, names=("temp", "temperature/xpu_temp")),
+    Field(
+        quantity="power_watts",
+        unit=Unit.WATTS,
+        names=("pwr:usage/cap", "power_readings/power_draw"),
+        limits={"cap": ("pwr:usage/cap/2", "power_readings/enforced_power_limit")},
+    ),
+    Field(quantity="utilization_percent", unit=Unit.PERCENT, names=("xpu-util", "utilization/xpu_util")),
     Field(
         quantity="memory.used_bytes",
         unit=Unit.BYTES,
         # The line below has a pair of the same form: the L3 cache.
-        names=("memory-usage",),
+        names=("memory-usage", "fb_memory_usage/used"),
         scale=2.0**20,
-        limits={"max": ("memory-usage/2",)},
+        limits={"max": ("memory-usage/2", "fb_memory_usage/total")},
     ),
     Field(quantity="fan.speed_percent", unit=Unit.PERCENT, names=("fan",)),
 )
@@ -86,13 +91,34 @@ def _machine_row(line: str) -> Row | None:
     return Row(key=fields[_NUMBER], cells=cells, identities=identities(bus=fields[0]))
 
 
+def xml(out: Printed, _arguments: Sequence[str]) -> Answer | None:
+    """``-q -x`` or ``--xml-format``."""
+    return xml_rows(out.text, _xml_row, root="xpu_smi_log", device="xpu")
+
+
+def _xml_row(cells: Mapping[str, Raw], order: str) -> Row:
+    texts = {name: raw.text for name, raw in cells.items()}
+    number = texts.get("minor_number", "")
+    figures = {name: texts[name] for one in FIELDS for name in one.names if name in texts}
+    return Row(
+        key=number if number.isdigit() else order,
+        cells=cells,
+        identities=identities(texts.get("uuid", ""), texts.get("serial", ""), bus=texts["pci.bus_id"]),
+        fault=next((text for text in figures.values() if broken(text)), ""),
+    )
+
+
 TOOL = Tool(
     name="xpu-smi",
     program="xpu-smi",
     maker="kunlunxin",
     device="xpu",
-    queries=(Query(arguments=(), layout=table), Query(arguments=("-m",), layout=machine)),
-    layouts=(table, machine),
+    queries=(
+        Query(arguments=(), layout=table),
+        Query(arguments=("-m",), layout=machine),
+        Query(arguments=("-q", "-x"), layout=xml),
+    ),
+    layouts=(table, machine, xml),
     fields=FIELDS,
     symptoms=(
         symptom(r"Intel(\(R\))? XPU|xpumcli|DeviceId,", Missing.ABSENT, "this xpu-smi is Intel's, not Kunlunxin's"),

@@ -15,14 +15,14 @@ class DataDecoder(EventDecoder):
     Quick where a chunk holds whole events of one line of data.
     """
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing of what came is still to be made an event: the next bytes are read as the first were."""
+        return not (self._unfinished or self._after_cr or self._data or self._kind)
+
     def data(self, chunk: bytes) -> Sequence[bytes]:
         """The data of the events that ``chunk`` completes."""
-        if (
-            chunk.startswith(_BEGIN)
-            and chunk.endswith(_END)
-            and b"\r" not in chunk
-            and not (self._unfinished or self._after_cr or self._data or self._kind)
-        ):
+        if chunk.startswith(_BEGIN) and chunk.endswith(_END) and b"\r" not in chunk and self.is_clean:
             inner = chunk[len(_BEGIN) : -len(_END)]
             if b"\n" not in inner:
                 return (inner,)

@@ -52,7 +52,9 @@ def python_environment(name: str) -> Path:
                 "pip",
             ]
         )
-        _run([*pip, "install", "--no-input", "-q", "-r", str(requirements), "-c", str(constraints)], log)
+        _run(
+            [*pip, "install", "--no-input", "-q", "--no-compile", "-r", str(requirements), "-c", str(constraints)], log
+        )
 
     wanted = f"{sys.version} {sys.platform}\n{requirements.read_text()}\n{constraints.read_text()}"
     _install_once(name, folder, wanted, install)

@@ -442,6 +442,40 @@ function selected(u) {
   }
 }
 
+/* A finger drags as a mouse does: across it zooms, up and down the page scrolls, two taps show the whole run. */
+function touchable(plot) {
+  const over = plot.over, nothing = {left: 0, width: 0, top: 0, height: 0};
+  let from = null, tapped = -1e9;
+  const at = event => Math.min(Math.max(event.clientX - over.getBoundingClientRect().left, 0), over.clientWidth);
+  const to = (event, fire) => {
+    const end = at(event);
+    plot.setCursor({left: end, top: 10});
+    plot.setSelect({left: Math.min(from, end), width: Math.abs(end - from), top: 0, height: over.clientHeight}, fire);
+    return Math.abs(end - from);
+  };
+  over.addEventListener("pointerdown", event => {
+    if (event.pointerType === "touch") from = event.isPrimary ? at(event) : null;   // a second finger is no drag
+  });
+  over.addEventListener("pointermove", event => {
+    if (event.pointerType === "touch" && from !== null) to(event, false);
+  });
+  over.addEventListener("pointerup", event => {
+    if (event.pointerType !== "touch" || from === null) return;
+    const moved = to(event, false);
+    if (moved > 8) to(event, true);
+    else {
+      plot.setSelect(nothing, false);
+      if (event.timeStamp - tapped < 400) setZoom(WHOLE[0], WHOLE[1]);
+      tapped = event.timeStamp;
+    }
+    from = null;
+  });
+  over.addEventListener("pointercancel", () => {   // the browser took it for scrolling
+    from = null;
+    plot.setSelect(nothing, false);
+  });
+}
+
 /* A reading between two gaps is a point and no line. */
 function lonely(column) {
   const found = [];
@@ -497,6 +531,7 @@ async function draw(spec, first) {
     setCursor: [moved], setSelect: [selected],
   }, series, {range: yRange(spec)}), levels[chart.level], box);
   node.classList.add("drawn");
+  touchable(plot);
   Object.assign(chart, {plot, node: box});
   chart.keys = legend(node, chart);
   keep(chart);
@@ -543,6 +578,7 @@ function drawTimeline() {
     grid: {show: false}, ticks: {show: false}, values: (u, splits) => splits.map(() => ""),
   }), [[0, data.duration], [null, null]], box);
   node.classList.add("drawn");
+  touchable(plot);
   keep({spec, plot, keys: null, curves: [], node: box, levels: null});
 }
 

@@ -176,7 +176,7 @@ def _devices(subject: Subject) -> Markup:
 def _of_the_run(subject: Subject) -> Markup:
     """Phases, pumps, throughput, and checks of somebody else's."""
     words = subject.words
-    shown = [one for one in subject.findings if one["check"] in ("phase", "pump", "throughput")]
+    shown = [one for one in subject.findings if one["check"] in ("phase", "pump", "leak", "throughput")]
     shown += [one for one in subject.findings if one["check"] not in (*CHECKS, "phase")]
     limits = {"pump": "pump_least", "throughput": "throughput_least"}
     rows: list[list[object]] = []

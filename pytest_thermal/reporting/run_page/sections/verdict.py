@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_thermal.findings.alike import of_one_cause, saying_the_same
@@ -13,6 +13,8 @@ from pytest_thermal.reporting.run_page.words import Words
 
 MARKS = {"failed": "✗", "inconclusive": "?", "blocked": "–", "passed": "✓", "skipped": "–"}
 """Outcomes are told by sign and word, and only then by colour."""
+ENDED_BY_PLAN = "done"
+"""What ``run.json`` says of a run whose session ended by itself; with more where it did not go through all phases."""
 _MOST_CHANGED = 8
 _MOST_SEEN = 8
 
@@ -55,21 +57,25 @@ def badge(outcome: str, words: Words) -> Markup:
 
 def findings(subject: Subject) -> Markup:
     """What was found, the worst first; what passed is folded away."""
-    words = subject.words
+    return findings_section(subject.findings, subject.warnings, subject.words)
+
+
+def findings_section(found: Sequence[Mapping[str, Any]], remarks: Iterable[str], words: Words) -> Markup:
+    """The same of findings as plain data (``finding_as_json``), with remarks on the whole."""
     parts: list[Markup] = []
     for outcome in ("failed", "inconclusive", "blocked"):
-        bad = [one for one in subject.findings if one.get("outcome") == outcome]
+        bad = [one for one in found if one.get("outcome") == outcome]
         parts += [_cause(group, words) for group in of_one_cause(bad)]
     notes = [
         tag("li", tag("b", f"{one['check']}[{one['subject']}]"), f": {text}")
-        for one in subject.findings
+        for one in found
         for text in one.get("warnings") or ()
     ]
-    notes += [tag("li", text) for text in subject.warnings]
+    notes += [tag("li", text) for text in remarks]
     if notes:
         parts.append(tag("section", tag("h3", words("notes")), tag("ul", *notes), class_="notes"))
     for outcome, key in (("passed", "passed_checks"), ("skipped", "skipped_checks")):
-        rest = [one for one in subject.findings if one.get("outcome") == outcome]
+        rest = [one for one in found if one.get("outcome") == outcome]
         if rest:
             parts.append(
                 tag(
@@ -96,8 +102,10 @@ def _reservations(subject: Subject) -> Iterator[Markup]:
         more = len(recording.changed) - len(shown)
         items = [tag("li", text) for text in shown] + ([tag("li", words("and_more", count=more))] if more else [])
         yield tag("div", words("changed_says"), tag("ul", *items), class_="banner bad")
-    if recording.state == "cut off":
-        yield tag("p", words("cut_off_says"), class_="banner")
+    why = str(recording.facts.get("ended_because") or "").removeprefix(ENDED_BY_PLAN).lstrip("; ")
+    if recording.state == "cut off" or why:
+        said = words("cut_short_because", why=why) if why else words("cut_short_says")
+        yield tag("p", said, class_="banner")
     if subject.judged_now and recording.facts:
         yield tag("p", words("judged_now"), class_="banner")
 

@@ -1,0 +1,1 @@
+"""What comes back from many nodes, judged: each node, each card against all, each place, each node against its past."""

@@ -1,0 +1,312 @@
+"""One temperature over all nodes, and one kind of place: what stands out, by how much, and where to look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_thermal.analysis.fleet import Consistent, Place
+from pytest_thermal.findings.fleet.side_by_side import (
+    CARD,
+    NODE,
+    RESISTANCE,
+    SETTLING,
+    Compared,
+    Family,
+    family_of,
+    position_of,
+)
+from pytest_thermal.findings.telling import shortened
+from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
+from pytest_thermal.model.findings import Scalar
+
+if TYPE_CHECKING:
+    from pytest_thermal.findings.fleet.judgement import FleetJudgement
+    from pytest_thermal.findings.fleet.node_run import Card
+
+LONGEST = 480
+"""Characters of what was seen where several cards stand out."""
+_MOST_TOLD = 4
+_WORDS = {"rise": "rise", "peak": "peak", RESISTANCE: "resistance", SETTLING: "slow time constant"}
+
+
+def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
+    """Whether no node's sensor of that name stands out of all temperatures of its kind."""
+    family = fleet.families.get(family_of(sensor))
+    if family is None or not any(card.sensor == sensor for card in _all(family)):
+        raise OpenError(
+            f"no node that could be compared has {sensor}",
+            likely=_why_no_node(fleet),
+            advice="test_node of each says why",
+        )
+    if family.idle:
+        return skipped(f"{sensor}: its device was not to be loaded, in any node")
+    warnings = list(_warnings(family, sensor))
+    by_card: dict[str, list[tuple[Compared, Consistent]]] = {}
+    for one, member, card in family.outliers(sensor):
+        by_card.setdefault(card.node, []).append((one, member))
+    if by_card:
+        return _outliers(fleet, family, sensor, by_card, warnings)
+    rise = family.of("rise")
+    if rise is None or rise.found.median is None:
+        few = rise.found.reason if rise is not None else "no card has a rise"
+        left = "; ".join(dict.fromkeys(f"{card.node} {card.device}: {why}" for card, why in family.left_out[:2]))
+        raise OpenError(
+            f"{sensor} cannot be compared: {few}" + (f" ({left})" if left else ""),
+            likely=_why_no_node(fleet) or "a small fleet, or cards that were not loaded in full",
+            advice="bring the runs of more nodes together below one folder",
+        )
+    own = [one for one in rise.found.members if family.cards[one.member.key].sensor == sensor]
+    if not own:
+        why = next((why for card, why in family.left_out if card.sensor == sensor), "it has no rise")
+        raise OpenError(f"{sensor} cannot be compared in any node: {why}", advice="test_node of each says why")
+    furthest = max(own, key=lambda one: abs(one.own))
+    node = family.cards[furthest.member.key].node
+    return passed(
+        f"{sensor} of {len(own)} nodes: rise within {abs(furthest.own):.1f} °C of what its place has "
+        f"(furthest: {node}; median {rise.median:.1f} °C over {len(rise.found.members)} cards), "
+        f"allowed {rise.allowed:.1f} °C",
+        evidence={
+            "deviation_celsius": round(furthest.own, 2),
+            "limit_celsius": round(rise.allowed, 2),
+            "limit_origin": rise.limit_origin,
+            "median_celsius": round(rise.median, 2),
+            "nodes": len(own),
+            "cards": len(rise.found.members),
+            "furthest": node,
+            "not_compared_nodes": len(fleet.not_compared),
+        },
+        warnings=tuple(warnings),
+    )
+
+
+def _outliers(
+    fleet: FleetJudgement,
+    family: Family,
+    sensor: str,
+    by_node: dict[str, list[tuple[Compared, Consistent]]],
+    warnings: list[str],
+) -> Verdict:
+    worst_first = sorted(
+        by_node.items(), key=lambda one: -max(abs(m.own) / (c.found.threshold or 1) for c, m in one[1])
+    )
+    told = []
+    for node, found in worst_first[:_MOST_TOLD]:
+        card = family.cards[found[0][1].member.key]
+        told.append(f"{node} {card.device}{_place_words(card, fleet)}: {', '.join(_said(*one) for one in found)}")
+    if len(worst_first) > _MOST_TOLD:
+        told.append(f"and {len(worst_first) - _MOST_TOLD} more nodes")
+    _, (first, *_) = worst_first[0]
+    compared, member = first
+    warm = member.own > 0
+    seen = (
+        f"{sensor}: {'; '.join(told)}; allowed {_number(compared, compared.allowed)} from the median "
+        f"({compared.limit_origin})"
+    )
+    return failed(
+        shortened(seen, LONGEST),
+        likely=_likely(compared, warm=warm),
+        advice=_advice(compared, warm=warm),
+        evidence={
+            **_evidence(compared, member),
+            "node": ", ".join(node for node, _ in worst_first),
+            "card": family.cards[member.member.key].device,
+            **{f"place_{kind.replace(' ', '_')}": name for kind, name in member.member.position.items()},
+        },
+        warnings=tuple(warnings),
+    )
+
+
+def _evidence(one: Compared, member: Consistent) -> dict[str, Scalar]:
+    value = member.member.value / one.scale
+    known: dict[str, Scalar] = {
+        "figure": one.figure,
+        "value": round(value, one.decimals + 1),
+        "median": round(one.median, one.decimals + 1),
+        "limit_origin": one.limit_origin,
+    }
+    if one.figure == SETTLING:
+        return {**known, "deviation_seconds": round(member.own, 1), "limit_seconds": round(one.allowed, 1)}
+    # A resistance's deviation is told in °C at the fleet's usual power.
+    return {
+        **known,
+        "deviation_celsius": round(member.own, 2),
+        "limit_celsius": round(one.found.threshold or 0.0, 2),
+    }
+
+
+def _said(one: Compared, member: Consistent) -> str:
+    value, off = member.member.value / one.scale, member.own / one.scale
+    share = f", {member.deviation / one.scale:+.{one.decimals}f} in all" if _by_place(one, member) else ""
+    return (
+        f"{_WORDS[one.figure]} {_number(one, value)}, {off:+.{one.decimals}f} of its own{share} "
+        f"(median {_number(one, one.median)})"
+        if share
+        else f"{_WORDS[one.figure]} {_number(one, value)}, {off:+.{one.decimals}f} from the median "
+        f"{_number(one, one.median)}"
+    )
+
+
+def _by_place(one: Compared, member: Consistent) -> bool:
+    """Whether a good part of a deviation is its places'."""
+    return abs(member.deviation - member.own) > 0.2 * (one.found.threshold or 0.0)
+
+
+def _number(one: Compared, value: float) -> str:
+    return f"{value:.{one.decimals}f} {one.unit}"
+
+
+def _place_words(card: Card, fleet: FleetJudgement) -> str:
+    known = [f"{kind} {name}" for kind, name in position_of(card, fleet.places).items() if kind not in (NODE, CARD)]
+    return f" ({', '.join(known)})" if known else ""
+
+
+def _likely(one: Compared, *, warm: bool) -> str:
+    if one.figure == SETTLING:
+        return (
+            "less flow than the others, or more coolant in its part of the loop" if warm else "another loop or sensor"
+        )
+    if warm:
+        return "this card, and not its place: cold plate's contact, paste or pad, or its own flow path is blocked"
+    return "less load than the others, a sensor that reads low, or a card of another kind"
+
+
+def _advice(one: Compared, *, warm: bool) -> str:
+    if one.figure == SETTLING:
+        return "compare its flow with a neighbour's, and the curves of both in report.html"
+    if warm:
+        return "mount its cold plate anew; if it stays, swap it with a neighbour: the heat goes with the card or stays"
+    return "compare its power and utilisation with a neighbour's in report.html"
+
+
+def _warnings(family: Family, sensor: str) -> list[str]:
+    told: list[str] = []
+    rise = family.of("rise")
+    device = sensor.partition(".")[0]
+    told += [
+        f"{device} is {place.effect:+.1f} °C off in every node: its place in the chassis, and not its cards"
+        for place in (rise.found.places if rise is not None else ())
+        if place.kind == CARD and place.name == device
+    ]
+    left = [f"{card.node}: {why}" for card, why in family.left_out if card.sensor == sensor]
+    if left:
+        told.append(f"no measure in {len(left)} nodes: {'; '.join(left[:2])}")
+    return told
+
+
+def _all(family: Family) -> list[Card]:
+    return [*family.cards.values(), *(card for card, _ in family.left_out)]
+
+
+def _why_no_node(fleet: FleetJudgement) -> str:
+    if not fleet.runs:
+        return "no run lies below that folder"
+    if fleet.split:
+        return f"two kinds of nodes lie in one archive: {fleet.split[0]}"
+    if fleet.not_compared:
+        return f"{len(fleet.not_compared)} of {len(fleet.roster.nodes)} nodes have no run that could be compared"
+    return ""
+
+
+# -------------------------------------------------------------------------------------------------------------- places
+
+
+def place_verdict(fleet: FleetJudgement, kind: str) -> Verdict:
+    """Whether no place of a kind is warmer or colder than the others, whatever card is in it."""
+    judged: dict[str, Place] = {}
+    bad: dict[str, tuple[Family, Compared, Place]] = {}
+    for family in fleet.families.values():
+        for one in family.compared:
+            if one.figure not in ("rise", "peak"):
+                continue
+            for place in one.found.effects:
+                name = place.name_in(kind)
+                if not name or place.name_in(NODE):  # a place that is one node is judged as that node
+                    continue
+                before = judged.get(name)
+                if before is None or abs(place.effect) > abs(before.effect):
+                    judged[name] = place
+                known = bad.get(name)
+                if place in one.found.places and (known is None or abs(place.effect) > abs(known[2].effect)):
+                    bad[name] = family, one, place
+    if bad:
+        return _warm_places(fleet, kind, bad)
+    if not judged:
+        return _no_place(fleet, kind)
+    furthest = max(judged, key=lambda name: abs(judged[name].effect))
+    return passed(
+        f"{len(judged)} {_plural(kind)} within {abs(judged[furthest].effect):.1f} °C of the fleet's median "
+        f"(furthest: {kind} {furthest})",
+        evidence={"deviation_celsius": round(judged[furthest].effect, 2), "places": len(judged), "furthest": furthest},
+    )
+
+
+def _warm_places(fleet: FleetJudgement, kind: str, bad: dict[str, tuple[Family, Compared, Place]]) -> Verdict:
+    told = []
+    ordered = sorted(bad.items(), key=lambda one: -abs(one[1][2].effect))
+    for name, (family, one, place) in ordered[:_MOST_TOLD]:
+        beyond = abs(place.effect) > one.allowed
+        off = place.effect if beyond else place.against
+        than = f"the fleet's median of {one.median:.1f} °C" if beyond else "the other"
+        also = [f"{k} {n}" for k, n in ((place.kind, place.name), *place.also) if k not in (kind, NODE)]
+        alias = f" (the same as {', '.join(also)})" if also else ""
+        told.append(
+            f"{kind} {name}{alias}: {_nodes_words(fleet, kind, name)}"
+            f"{place.members} {family.name.removesuffix('.temperature_celsius')} are {off:+.1f} °C against {than} by "
+            f"their {one.figure}"
+        )
+    _, (_, one, place) = ordered[0]
+    off = place.effect if abs(place.effect) > one.allowed else place.against
+    warm = off > 0
+    return failed(
+        shortened(f"{'; '.join(told)}; allowed {one.allowed:.1f} °C ({one.limit_origin})", LONGEST),
+        likely=f"the {kind} and not its cards: too little flow, air, a valve, or a supply that is too warm"
+        if warm
+        else f"the {kind} gets colder coolant or more flow than the others, or its nodes had less to do",
+        advice=f"measure flow and supply of that {kind} against another's; compare coolant_supply of their nodes",
+        evidence={
+            "place": f"{kind} {ordered[0][0]}",
+            "deviation_celsius": round(off, 2),
+            "limit_celsius": round(one.allowed, 2),
+            "limit_origin": one.limit_origin,
+            "cards": place.members,
+        },
+    )
+
+
+def _no_place(fleet: FleetJudgement, kind: str) -> Verdict:
+    nodes = {
+        name: fleet.nodes_in(kind, name)
+        for name in dict.fromkeys(
+            member.position[kind]
+            for family in fleet.families.values()
+            for one in family.compared[:1]
+            for member in (found.member for found in one.found.members)
+            if kind in member.position
+        )
+    }
+    if not nodes:
+        raise OpenError(
+            f"no {kind} can be judged: no card that could be compared is in one",
+            likely=_why_no_node(fleet),
+            advice="test_node of each node says why",
+        )
+    if len(nodes) == 1:
+        return skipped(f"all cards are in {kind} {next(iter(nodes))}: there is nothing to compare it with")
+    if all(len(found) < 2 for found in nodes.values()):
+        return skipped(
+            f"no {kind} holds two nodes: what is its own cannot be told from its node's; test_node judges that"
+        )
+    raise OpenError(
+        f"no {kind} can be judged: a place needs 3 cards, and a fleet 5 cards more than places",
+        likely="a small fleet",
+        advice="bring the runs of more nodes together",
+    )
+
+
+def _nodes_words(fleet: FleetJudgement, kind: str, name: str) -> str:
+    count = len(fleet.nodes_in(kind, name))
+    return f"{count} nodes, " if count > 1 else ""
+
+
+def _plural(kind: str) -> str:
+    return f"{kind}es" if kind == "branch" else f"{kind}s"

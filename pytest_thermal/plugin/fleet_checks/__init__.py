@@ -1,0 +1,1 @@
+"""The fleet: runs of many nodes, judged side by side."""
