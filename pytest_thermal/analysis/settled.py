@@ -305,7 +305,7 @@ def _spoken(rate: SettlingRate) -> str:
         "{kelvin:g} K in {seconds:g} min ({rate_name})",
         kelvin=rate.kelvin,
         seconds=rate.seconds / 60,
-        rate_name=rate.name,
+        rate_name=say("default") if rate.name == "default" else rate.name,
     )
 
 

@@ -14,6 +14,7 @@ from pytest_thermal.bench.expand import NAME, Expanded, ExpansionError, expand, 
 from pytest_thermal.bench.files import CONFIG, SETTINGS
 from pytest_thermal.bench.kinds import Key, KeyVariable, UnfitError, show_seen
 from pytest_thermal.bench.secrets import looks_like_key
+from pytest_thermal.model.said import joined, say
 
 _PLACEHOLDER = re.compile(r"<.*>|.*(your|changeme|change_me|replace|placeholder|xxxx|\.\.\.|…).*", re.IGNORECASE)
 
@@ -58,7 +59,7 @@ class Findings:
 def add_overrides(overrides: Mapping[str, tuple[object, str]], findings: Findings) -> None:
     """Take settings from the command line: dotted name to value and option. A value of None is not given."""
     for setting, (value, option) in overrides.items():
-        origin = f"command line {option}" if option.startswith("-") else option
+        origin = say("command line {option}", option=option) if option.startswith("-") else option
         row = row_of(setting)
         if row is None:
             findings.add_problem(
@@ -73,7 +74,12 @@ def add_overrides(overrides: Mapping[str, tuple[object, str]], findings: Finding
         except UnfitError as error:
             seen = "a key" if isinstance(kind, Key) else error.seen or show_seen(value)
             findings.failed.add(setting)
-            findings.add_problem(origin, seen, f"not {error.expected}", f"{option} with {error.expected}")
+            findings.add_problem(
+                origin,
+                seen,
+                say("not {expected}", expected=error.expected),
+                say("{option} with {expected}", option=option, expected=error.expected),
+            )
             continue
         if isinstance(read, SecretStr):
             findings.secrets.append(read)
@@ -85,7 +91,7 @@ def add_overrides(overrides: Mapping[str, tuple[object, str]], findings: Finding
                 origin=origin,
                 override=True,
                 key_origin=origin if isinstance(kind, Key) and read else "none",
-                remarks=(f"{origin}: {correction}",) if correction else (),
+                remarks=(say("{origin}: {correction}", origin=origin, correction=correction),) if correction else (),
             )
         )
 
@@ -117,18 +123,22 @@ def _add_stray(stray: Stray, findings: Findings) -> None:
     if stray.section:
         findings.add_problem(
             stray.place.where,
-            f"{_type(stray.value)} where {'a table' if stray.place.file == CONFIG else 'an object'} is expected",
-            "the section's head or braces are missing",
-            f"make it a section with some of: {', '.join(stray.section)}",
+            say(
+                "{type} where {and_file} is expected",
+                type=_type(stray.value),
+                and_file=say("a table") if stray.place.file == CONFIG else say("an object"),
+            ),
+            say("the section's head or braces are missing"),
+            say("make it a section with some of: {names}", names=joined(", ", stray.section)),
         )
     else:
         advice, meant = advice_on_stray(stray.place)
         findings.failed |= meant
         findings.add_problem(
             stray.place.where,
-            f"unknown key; {advice}",
-            "a slip in the name, or the key stands in another section or file than its own",
-            "correct the name, move the key, or remove it",
+            say("unknown key; {advice}", advice=advice),
+            say("a slip in the name, or the key stands in another section or file than its own"),
+            say("correct the name, move the key, or remove it"),
         )
 
 
@@ -136,26 +146,32 @@ def _add_unfit(leaf: Leaf, error: UnfitError, findings: Findings) -> None:
     if isinstance(leaf.row.kind, Key):
         seen = _type(leaf.value)  # of what stands in a key's place nothing is shown
     elif isinstance(leaf.value, str) and "${" in leaf.value:
-        seen = "what the environment holds for it (not shown)"
+        seen = say("what the environment holds for it (not shown)")
     else:
         seen = show_seen(leaf.value)
     name, equals = leaf.place.path[-1], "=" if leaf.place.file == CONFIG else ":"
     name = name if leaf.place.file == CONFIG else f'"{name}"'
     findings.add_problem(
         leaf.place.where,
-        error.seen or f"{seen}, but expected is {error.expected}",
+        error.seen or say("{seen}, but expected is {expected}", seen=seen, expected=error.expected),
         error.likely,
-        f"for example {name}{' ' if equals == '=' else ''}{equals} {leaf.row.example}",
+        say(
+            "for example {name}{and_equals}{equals} {example}",
+            name=name,
+            and_equals=" " if equals == "=" else "",
+            equals=equals,
+            example=leaf.row.example,
+        ),
     )
 
 
 def _type(value: object) -> str:
     names = (
-        (bool, "true or false"),
-        (str, "a text"),
-        ((int, float), "a number"),
-        (list, "a list"),
-        (Mapping, "a table"),
+        (bool, say("true or false")),
+        (str, say("a text")),
+        ((int, float), say("a number")),
+        (list, say("a list")),
+        (Mapping, say("a table")),
     )
     return next((name for kind, name in names if isinstance(value, kind)), show_seen(value))
 
@@ -166,7 +182,9 @@ def _candidate(leaf: Leaf, environ: Mapping[str, str], findings: Findings) -> Ca
         return _key_by_name(leaf, environ, findings)
     value, expanded = _expanded(leaf.value, environ)
     if not isinstance(kind, Key) and not _is_encodable(value):
-        raise UnfitError("a text", seen="there are bytes in it that are no characters", likely="it is not UTF-8")
+        raise UnfitError(
+            say("a text"), seen=say("there are bytes in it that are no characters"), likely=say("it is not UTF-8")
+        )
     read, correction = kind.read(value, expanded=expanded is not None)
     if isinstance(kind, Key):
         return _key(leaf, read, expanded, environ, findings)
@@ -176,7 +194,9 @@ def _candidate(leaf: Leaf, environ: Mapping[str, str], findings: Findings) -> Ca
         shown=kind.show(read),
         origin=place.origin,
         index=place.index or 0,
-        remarks=(f"{place.origin}: {correction}",) if correction else (),
+        remarks=(say("{place_origin}: {correction}", place_origin=place.origin, correction=correction),)
+        if correction
+        else (),
     )
 
 
@@ -205,7 +225,7 @@ def _key(
     place, remarks = leaf.place, []
     if not isinstance(read, SecretStr):
         key_origin = "none"
-        remarks.append(f"{place.origin} is empty: requests go out without a key")
+        remarks.append(say("{place_origin} is empty: requests go out without a key", place_origin=place.origin))
     else:
         text = read.get_secret_value()
         if expanded is None:
@@ -214,12 +234,20 @@ def _key(
         if expanded is None:
             key_origin = place.origin
             findings.remarks.append(
-                f"{place.origin}: the key stands in the file in clear: write ${{NAME}} and put it in the environment"
+                say(
+                    "{place_origin}: the key stands in the file in clear: write ${{NAME}} and put it in the "
+                    "environment",
+                    place_origin=place.origin,
+                )
             )
         elif expanded.whole:
             key_origin = f"${expanded.names[0]}"
         else:
-            key_origin = f"{' '.join(f'${name}' for name in expanded.names)} in {place.origin}"
+            key_origin = say(
+                "{names} in {place_origin}",
+                names=" ".join(f"${name}" for name in expanded.names),
+                place_origin=place.origin,
+            )
         remarks += _key_remarks(text, key_origin)
     return _key_candidate(leaf, read, place.origin, key_origin, remarks)
 
@@ -227,7 +255,7 @@ def _key(
 def _key_by_name(leaf: Leaf, environ: Mapping[str, str], findings: Findings) -> Candidate:
     place = leaf.place
     if not isinstance(leaf.value, str) or not leaf.value.strip():
-        raise UnfitError("the NAME of an environment variable, in quotes")
+        raise UnfitError(say("the NAME of an environment variable, in quotes"))
     expanded = expand(leaf.value, environ)
     name = expanded.text
     if not NAME.fullmatch(name) or (name not in environ and (expanded.names or looks_like_key(name))):
@@ -235,14 +263,16 @@ def _key_by_name(leaf: Leaf, environ: Mapping[str, str], findings: Findings) -> 
     value = SecretStr(variable(name, environ, shown=f"${name}"))
     findings.secrets.append(value)
     remarks = _key_remarks(value.get_secret_value(), f"${name}")
-    return _key_candidate(leaf, value, f"{place.origin} (${name})", f"${name}", remarks)
+    return _key_candidate(
+        leaf, value, say("{place_origin} (${name})", place_origin=place.origin, name=name), f"${name}", remarks
+    )
 
 
 def _key_candidate(leaf: Leaf, value: object, origin: str, key_origin: str, remarks: list[str]) -> Candidate:
     return Candidate(
         setting=leaf.row.setting,
         value=value,
-        shown="the key" if value else "no key",
+        shown=say("the key") if value else say("no key"),
         origin=origin,
         index=leaf.place.index or 0,
         key_origin=key_origin,
@@ -256,27 +286,34 @@ def _not_a_name(text: str, expanded: Expanded, place: Place) -> ExpansionError:
     inner = re.fullmatch(r"\$\{?(\w+)\}?", text.strip())
     if inner and NAME.fullmatch(inner[1]) and not looks_like_key(inner[1]):
         return ExpansionError(
-            f"${{{inner[1]}}} gives the value of the variable; what belongs here is its NAME"
+            say("${{{inner}}} gives the value of the variable; what belongs here is its NAME", inner=inner[1])
             if expanded.names
-            else "a $ stands before the name",
-            f"{key} was filled in like api_key",
+            else say("a $ stands before the name"),
+            say("{key} was filled in like api_key", key=key),
             f'{key} = "{inner[1]}"',
         )
     return ExpansionError(
-        f"the text of {len(text)} characters (not shown) is no name of an environment variable",
-        "the key itself was put where the NAME of the variable that holds it belongs",
-        f'export TAOTOKEN_API_KEY=… and write {key} = "TAOTOKEN_API_KEY"; have a key that was shared replaced',
+        say("the text of {count} characters (not shown) is no name of an environment variable", count=len(text)),
+        say("the key itself was put where the NAME of the variable that holds it belongs"),
+        say(
+            'export TAOTOKEN_API_KEY=… and write {key} = "TAOTOKEN_API_KEY"; have a key that was shared replaced',
+            key=key,
+        ),
     )
 
 
 def _refuse_name_as_key(text: str, place: Place, environ: Mapping[str, str]) -> None:
     name = text.removeprefix("$").strip()
     if NAME.fullmatch(name) and name in environ:
-        quoted = f'"{place.path[-1]}": "${{{name}}}"' if place.file == SETTINGS else f'api_key_env = "{name}"'
+        quoted = (
+            say('"{path}": "${{{name}}}"', path=place.path[-1], name=name)
+            if place.file == SETTINGS
+            else say('api_key_env = "{name}"', name=name)
+        )
         raise ExpansionError(
-            f"the NAME of the environment variable {name} stands where its value belongs",
-            "only ${NAME} is replaced by the variable's value; NAME and $NAME stay as they are",
-            f"write {quoted}",
+            say("the NAME of the environment variable {name} stands where its value belongs", name=name),
+            say("only ${NAME} is replaced by the variable's value; NAME and $NAME stay as they are"),
+            say("write {quoted}", quoted=quoted),
         )
 
 
@@ -284,16 +321,26 @@ def _key_remarks(text: str, key_origin: str) -> list[str]:
     """What is odd about a key, which is sent all the same, exactly as it stands."""
     odd = []
     if text != text.strip():
-        odd.append("white space or a line end surrounds it")
+        odd.append(say("white space or a line end surrounds it"))
     bare = text.strip()
     if len(bare) > 1 and bare[0] in "\"'" and bare[-1] in "\"'":
-        odd.append("quotes surround it")
+        odd.append(say("quotes surround it"))
     if bare.strip("\"'").lower().startswith("bearer "):
-        odd.append('it begins with "Bearer", which the client adds itself')
+        odd.append(say('it begins with "Bearer", which the client adds itself'))
     if not bare.isascii() or not bare.isprintable():
-        odd.append("it holds characters that an HTTP header cannot carry")
+        odd.append(say("it holds characters that an HTTP header cannot carry"))
     if _PLACEHOLDER.fullmatch(bare):
-        odd.append("it looks like a placeholder that nobody filled in")
+        odd.append(say("it looks like a placeholder that nobody filled in"))
     if bare.startswith("$"):
-        odd.append("it begins with $: only ${NAME} is replaced from the environment")
-    return [f"the key from {key_origin} is sent as it stands, but {', and '.join(odd)}"] if odd else []
+        odd.append(say("it begins with $: only ${NAME} is replaced from the environment"))
+    return (
+        [
+            say(
+                "the key from {key_origin} is sent as it stands, but {names}",
+                key_origin=key_origin,
+                names=joined(", and ", odd),
+            )
+        ]
+        if odd
+        else []
+    )

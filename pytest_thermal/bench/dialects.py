@@ -29,6 +29,7 @@ from pytest_thermal.bench.kinds import (
     Text,
     Whole,
 )
+from pytest_thermal.model.said import joined, say
 
 DOMAIN: Final = "domain."
 """Prefix of the settings that one scale-up domain has for itself."""
@@ -39,8 +40,8 @@ _Path = tuple[str, ...]
 _SECONDS = Number(unit="seconds", our_unit="s", above=True)
 _PAUSE = Number(unit="seconds", our_unit="s")
 _PAUSE_MS = Number(unit="milliseconds", our_unit="s", scale=0.001)
-_CELSIUS = Number(unit="°C", above=True, most=150, hint="in °C, not millidegrees or °F")
-_SHARE = Number(most=1, hint="a share: 60 % is 0.6")
+_CELSIUS = Number(unit="°C", above=True, most=150, hint=say("in °C, not millidegrees or °F"))
+_SHARE = Number(most=1, hint=say("a share: 60 % is 0.6"))
 _COUNT = Whole()
 _WORKERS = Whole(least=0)
 _RETRIES = Whole(least=0, add=1)
@@ -328,21 +329,21 @@ def advice_on_stray(place: Place) -> tuple[str, frozenset[str]]:
     """For an unknown key: where it belongs or the nearest known key, and the settings that may be meant."""
     name, parent = place.path[-1], place.path[:-1]
     if place.file == SETTINGS and name.startswith(("_", "//", "#", "$")):
-        return "JSON has no comments: they are at home in config.toml", frozenset()
+        return say("JSON has no comments: they are at home in config.toml"), frozenset()
     rows = sorted(TABLE, key=lambda row: row.file != place.file)
     homes = [row for row in rows if name in (row.path[-1], row.path[0])]
     advice, meant = [], {row.setting for row in homes}
     if homes:
         first = [_home(row, name, place.file) for row in homes if row.file == homes[0].file]
-        advice.append(f"{name} belongs {' or '.join(dict.fromkeys(first))}")
+        advice.append(say("{name} belongs {names}", name=name, names=joined(" or ", dict.fromkeys(first))))
     siblings = _names_below(place.file, parent)
     near = difflib.get_close_matches(name.lower(), siblings, n=1, cutoff=0.6)
     if near or not homes:
         path = (*parent, near[0]) if near else _nearest(place.file, name, parent)
         index = place.index if path[:1] == place.path[:1] else None
-        advice.append(f"nearest known key: {Place(file=place.file, path=path, index=index).key}")
+        advice.append(say("nearest known key: {key}", key=Place(file=place.file, path=path, index=index).key))
         meant |= {row.setting for row in TABLE if row.file == place.file and row.path[: len(path)] == path}
-    return "; ".join(advice), frozenset(meant)
+    return joined("; ", advice), frozenset(meant)
 
 
 def _nearest(file: str, name: str, parent: _Path) -> _Path:
@@ -354,11 +355,11 @@ def _nearest(file: str, name: str, parent: _Path) -> _Path:
 
 
 def _home(row: RawKey, name: str, file: str) -> str:
-    in_file = "" if row.file == file else f" of {row.file}"
+    in_file = "" if row.file == file else say(" of {file}", file=row.file)
     section = "" if row.path[-1] != name else ".".join(row.path[:-1])
     if not section:
-        return f"at the top level{in_file}"
-    return f"in {f'[{section}]' if row.file == CONFIG else section}{in_file}"
+        return say("at the top level{in_file}", in_file=in_file)
+    return say("in {and_file}{in_file}", and_file=f"[{section}]" if row.file == CONFIG else section, in_file=in_file)
 
 
 def row_of(setting: str) -> RawKey | None:

@@ -12,6 +12,7 @@ from pytest_thermal.bench.dialects import DOMAIN, Place
 from pytest_thermal.bench.files import CONFIG, SETTINGS
 from pytest_thermal.bench.merge import Merge, of_setting
 from pytest_thermal.bench.model import Domain, ModelRoute
+from pytest_thermal.model.said import say
 
 _INHERITED: Final = ("base_url", "key", "route.default", "route.fallback")
 _OWN: Final = ("interconnect", "latency_target_us", "memory_pool")
@@ -114,21 +115,25 @@ def _names(count: int, findings: Findings, merge: Merge, only_name: tuple[str, s
     given = of_setting(f"{DOMAIN}name", findings.candidates)
     for index in range(count):
         fallback = only_name if count == 1 else (f"domain{index}", "default")
-        own = merge.pick(f"the name of [[scale_up]] #{index + 1}", [one for one in given if one.index == index])
+        own = merge.pick(
+            say("the name of [[scale_up]] #{index}", index=index + 1), [one for one in given if one.index == index]
+        )
         said, origin = (str(own.value), own.origin) if own else fallback
         name = re.sub(r"[^A-Za-z0-9_.-]", "-", said.strip())
         if not re.search(r"[A-Za-z0-9]", name):
             name = f"domain{index}"  # of a name in another script nothing would be left
         if name != said:
-            merge.remarks.append(f'{origin}: the domain "{said}" is called {name} in test ids')
+            merge.remarks.append(
+                say('{origin}: the domain "{said}" is called {name} in test ids', origin=origin, said=said, name=name)
+            )
         taken = next((number for number, (other, _) in enumerate(names) if other == name), None)
         if taken is not None:
             place = Place(file=CONFIG, path=("scale_up", "name"), index=index)
             findings.add_problem(
                 place.where,
-                f"the domain's name {name} is that of [[scale_up]] #{taken + 1} too",
-                "a table was copied, or the names differ only in characters that a test id cannot have",
-                "give each domain a name of its own, of letters, digits, _ . and -",
+                say("the domain's name {name} is that of [[scale_up]] #{taken} too", name=name, taken=taken + 1),
+                say("a table was copied, or the names differ only in characters that a test id cannot have"),
+                say("give each domain a name of its own, of letters, digits, _ . and -"),
             )
         names.append((name, origin))
     return names
@@ -138,19 +143,19 @@ def _add_missing_address(name: str, index: int | None, files: Sequence[str], fin
     if index is not None:
         findings.add_problem(
             Place(file=CONFIG, path=("scale_up",), index=index).where,
-            f"the domain {name} has no address, and the bench has none that it could inherit",
-            "its api_base was forgotten",
-            'api_base = "https://gateway.example/v1" in this [[scale_up]], or api_endpoint in settings.json',
+            say("the domain {name} has no address, and the bench has none that it could inherit", name=name),
+            say("its api_base was forgotten"),
+            say('api_base = "https://gateway.example/v1" in this [[scale_up]], or api_endpoint in settings.json'),
         )
         return
     remedy = (
-        '"api": {"base_url": "http://127.0.0.1:8000/v1"}, or "api_endpoint" at the top level'
+        say('"api": {"base_url": "http://127.0.0.1:8000/v1"}, or "api_endpoint" at the top level')
         if SETTINGS in files
-        else '[api] base_url = "http://127.0.0.1:8000/v1", or [token_scheduler] api_base'
+        else say('[api] base_url = "http://127.0.0.1:8000/v1", or [token_scheduler] api_base')
     )
     findings.add_problem(
         " and ".join(files),
-        "no address of the API: none of api.base_url, api_endpoint, [api] base_url, [token_scheduler] api_base",
-        "the address was forgotten, or the file that holds it is not in this folder",
+        say("no address of the API: none of api.base_url, api_endpoint, [api] base_url, [token_scheduler] api_base"),
+        say("the address was forgotten, or the file that holds it is not in this folder"),
         remedy,
     )

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_thermal.model.said import say
+
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 
@@ -44,12 +46,12 @@ def expand(text: str, environ: Mapping[str, str]) -> Expanded:
     for name in names:
         if not NAME.fullmatch(name):
             raise ExpansionError(
-                "what stands in ${…} is not the name of a variable",
-                "a default or another shell form, which the bench files do not have, or a space in the braces",
-                "write ${NAME} with letters, digits and underscores only, and set NAME in the environment",
+                say("what stands in ${…} is not the name of a variable"),
+                say("a default or another shell form, which the bench files do not have, or a space in the braces"),
+                say("write ${NAME} with letters, digits and underscores only, and set NAME in the environment"),
             )
     if "${" in _PLACE.sub("", text):
-        raise ExpansionError("${ without its closing }", "the closing } got lost", "write ${NAME}")
+        raise ExpansionError(say("${ without its closing }"), say("the closing } got lost"), say("write ${NAME}"))
     values = {name: variable(name, environ, shown=f"${{{name}}}") for name in names}
     return Expanded(
         text=_PLACE.sub(lambda match: values[match[1]], text),
@@ -67,13 +69,17 @@ def variable(name: str, environ: Mapping[str, str], *, shown: str) -> str:
     value = environ.get(name)
     if value:
         return value
-    seen = f"{shown} is not set in the environment" if value is None else f"{shown} is set but empty"
+    seen = (
+        say("{shown} is not set in the environment", shown=shown)
+        if value is None
+        else say("{shown} is set but empty", shown=shown)
+    )
     others = {other.upper(): other for other, content in environ.items() if content and other != name}
     near = difflib.get_close_matches(name.upper(), others, n=1, cutoff=0.8)
     if near:
-        seen += f"; {others[near[0]]} is set: is that the one?"
+        seen += say("; {others} is set: is that the one?", others=others[near[0]])
     raise ExpansionError(
         seen,
-        "it was not exported in this shell, or the CI job has no secret of that name",
-        f"export {name}=…",
+        say("it was not exported in this shell, or the CI job has no secret of that name"),
+        say("export {name}=…", name=name),
     )

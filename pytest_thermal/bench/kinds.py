@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from pytest_thermal.bench.secrets import describe_key, looks_like_key
 from pytest_thermal.bench.urls import normalise_base_url, normalise_server_url
+from pytest_thermal.model.said import joined, say
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\s*")
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|sec|m|min|h)?\s*")
@@ -32,7 +33,7 @@ class UnfitError(ValueError):
         self.expected = expected
         self.seen = seen
         """The whole of what was seen, where that says more than the value itself."""
-        self.likely = likely or "the unit, the type or the quotes are not what this key takes"
+        self.likely = likely or say("the unit, the type or the quotes are not what this key takes")
 
 
 class Kind(Protocol):
@@ -86,14 +87,20 @@ class Number(_Base):
         if number is None or number < self.least or (self.above and number == self.least):
             raise UnfitError(self._expected())
         if self.most is not None and number > self.most:
-            raise UnfitError(self._expected() + (f" ({self.hint})" if self.hint else ""))
+            raise UnfitError(self._expected() + (say(" ({hint})", hint=self.hint) if self.hint else ""))
         return number * self.scale if self.scale >= 1 else number / round(1 / self.scale), None
 
     def _expected(self) -> str:
-        span = f"above {self.least:g}" if self.above else f"{self.least:g} or more"
+        span = say("above {least:g}", least=self.least) if self.above else say("{least:g} or more", least=self.least)
         if self.most is not None:
-            span = f"{'above' if self.above else 'from'} {self.least:g} to {self.most:g}"
-        return f"a number{f' of {self.unit}' if self.unit else ''}, {span}"
+            span = (
+                say("above {least:g} to {most:g}", least=self.least, most=self.most)
+                if self.above
+                else say("from {least:g} to {most:g}", least=self.least, most=self.most)
+            )
+        return say(
+            "a number{and_unit}, {span}", and_unit=say(" of {unit}", unit=self.unit) if self.unit else "", span=span
+        )
 
     def show(self, value: object) -> str:
         return f"{show_number(value)} {self.our_unit or self.unit}".rstrip()
@@ -113,12 +120,18 @@ class Whole(_Base):
     def read(self, value: object, *, expanded: bool) -> tuple[int, str | None]:
         number = _number(value)
         if number is None or number != int(number) or number < self.least:
-            raise UnfitError(f"a whole number{f' of {self.unit}' if self.unit else ''}, {self.least} or more")
+            raise UnfitError(
+                say(
+                    "a whole number{and_unit}, {least} or more",
+                    and_unit=say(" of {unit}", unit=self.unit) if self.unit else "",
+                    least=self.least,
+                )
+            )
         return int(number) + self.add, None
 
     def show(self, value: object) -> str:
         if self.add and isinstance(value, int):
-            return f"{value} ({value - self.add} retries after the first try)"
+            return say("{value} ({value_2} retries after the first try)", value=value, value_2=value - self.add)
         return f"{value} {self.unit}".rstrip()
 
     def plain(self) -> Kind:
@@ -145,7 +158,7 @@ class Flag(_Base):
             return value, None
         if expanded and isinstance(value, str) and value.strip().lower() in _WORDS:
             return _WORDS[value.strip().lower()], None
-        raise UnfitError("true or false, without quotes")
+        raise UnfitError(say("true or false, without quotes"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,10 +172,10 @@ class Text(_Base):
         if self.choices is None:
             if isinstance(value, str) and value.strip():
                 return value, None
-            raise UnfitError("a text in quotes, not blank")
+            raise UnfitError(say("a text in quotes, not blank"))
         if isinstance(value, str) and value.strip().lower() in self.choices:
             return self.choices[value.strip().lower()], None
-        raise UnfitError(f"one of {', '.join(self.choices)}")
+        raise UnfitError(say("one of {names}", names=joined(", ", self.choices)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +184,10 @@ class Endpoint(_Base):
 
     def read(self, value: object, *, expanded: bool) -> tuple[str, str | None]:
         if not isinstance(value, str) or not re.fullmatch(r"/?[^\s:/?#][^\s?#]*", value) or "://" in value:
-            raise UnfitError("a path such as /v1/models, without host and query")
-        return (value, None) if value.startswith("/") else (f"/{value}", f"leading slash added: /{value}")
+            raise UnfitError(say("a path such as /v1/models, without host and query"))
+        return (
+            (value, None) if value.startswith("/") else (f"/{value}", say("leading slash added: /{value}", value=value))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,14 +196,14 @@ class Address(_Base):
 
     def read(self, value: object, *, expanded: bool) -> tuple[str, str | None]:
         if not isinstance(value, str):
-            raise UnfitError("an address in quotes, such as http://127.0.0.1:8000/v1")
+            raise UnfitError(say("an address in quotes, such as http://127.0.0.1:8000/v1"))
         try:
             return normalise_base_url(value)
         except ValueError as error:
             raise UnfitError(
-                "an address such as http://127.0.0.1:8000/v1",
+                say("an address such as http://127.0.0.1:8000/v1"),
                 seen=str(error),
-                likely="more or less was pasted than scheme, host, port and path",
+                likely=say("more or less was pasted than scheme, host, port and path"),
             ) from None
 
     def show(self, value: object) -> str:
@@ -203,11 +218,11 @@ class Key(_Base):
         if isinstance(value, SecretStr):
             return value, None
         if not isinstance(value, str):
-            raise UnfitError("the key as a text in quotes, best as ${NAME}")
+            raise UnfitError(say("the key as a text in quotes, best as ${NAME}"))
         return SecretStr(value) if value else None, None
 
     def show(self, value: object) -> str:
-        return "the key" if value else "no key"
+        return say("the key") if value else say("no key")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,12 +239,12 @@ class Items(_Base):
     def read(self, value: object, *, expanded: bool) -> tuple[tuple[int | str, ...], str | None]:
         if expanded and isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]
-        what = "numbers or names in brackets: [0, 1]" if self.names else "numbers from 0 in brackets: [0, 1]"
+        what = say("numbers or names in brackets: [0, 1]") if self.names else say("numbers from 0 in brackets: [0, 1]")
         if not isinstance(value, (list, tuple)):
-            raise UnfitError(f"a list of {what}")
+            raise UnfitError(say("a list of {what}", what=what))
         items = [self._item(item, what) for item in value]
         if len(set(items)) != len(items):
-            raise UnfitError(f"a list of different {what}")
+            raise UnfitError(say("a list of different {what}", what=what))
         return tuple(items), None
 
     def _item(self, item: object, what: str) -> int | str:
@@ -238,7 +253,7 @@ class Items(_Base):
             return int(number)
         if self.names and isinstance(item, str) and item.strip():
             return item
-        raise UnfitError(f"a list of {what}")
+        raise UnfitError(say("a list of {what}", what=what))
 
     def show(self, value: object) -> str:
         return str(list(value)) if isinstance(value, tuple) else str(value)
@@ -258,7 +273,9 @@ class Scalar(_Base):
                 return value, None
         elif isinstance(value, (int, float)) and value >= 0:
             return int(value), None
-        raise UnfitError("a text in quotes, a number, true or false" if self.any_number else "a name or a whole number")
+        raise UnfitError(
+            say("a text in quotes, a number, true or false") if self.any_number else say("a name or a whole number")
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,15 +293,17 @@ class Sensors(_Base):
             source, colon, name = sensor.partition(":") if isinstance(sensor, str) else ("", "", "")
             named = _SENSOR_ID if source == "prometheus" else _DEVICE
             if not (named.fullmatch(str(device)) and colon and name.strip() and source in self.sources):
-                raise UnfitError(self._expected(), likely="the name of its source is missing, or the device is no word")
+                raise UnfitError(
+                    self._expected(), likely=say("the name of its source is missing, or the device is no word")
+                )
             # What stands between the quotes of PromQL is kept as it is.
             found[str(device)] = f"{source}:{name.strip() if source == 'prometheus' else ' '.join(name.split())}"
         if len(set(found.values())) != len(found):
-            raise UnfitError(f"{self._expected()}, each sensor once")
+            raise UnfitError(say("{expected}, each sensor once", expected=self._expected()))
         return found, None
 
     def _expected(self) -> str:
-        return f'a table of words and sensors, such as {{pump0 = "{self.sources[0]}:FAN 7"}}'
+        return say('a table of words and sensors, such as {{pump0 = "{sources}:FAN 7"}}', sources=self.sources[0])
 
     def show(self, value: object) -> str:
         pairs = value.items() if isinstance(value, Mapping) else ()
@@ -340,7 +359,7 @@ def parse_duration(value: object) -> float:
     found = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
     seconds = float(found[1]) * _SECONDS_PER[found[2] or ""] if found else _number(value)
     if seconds is None or seconds <= 0 or not math.isfinite(seconds):
-        raise UnfitError('a duration above 0: seconds as a number, or "90s", "60m", "1h"')
+        raise UnfitError(say('a duration above 0: seconds as a number, or "90s", "60m", "1h"'))
     return float(seconds)
 
 
@@ -357,17 +376,23 @@ def show_seen(value: object) -> str:
         return describe_key(value)
     if isinstance(value, str):
         if looks_like_key(value):
-            return f"a text of {len(value)} characters that looks like a key"
-        return f'the text "{value}"' if len(value) <= 40 else f"a text of {len(value)} characters"
+            return say("a text of {count} characters that looks like a key", count=len(value))
+        return (
+            say('the text "{value}"', value=value)
+            if len(value) <= 40
+            else say("a text of {count} characters", count=len(value))
+        )
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):
-        return show_number(value) if isinstance(value, float) or abs(value) < 10**20 else "a huge number"
+        return show_number(value) if isinstance(value, float) or abs(value) < 10**20 else say("a huge number")
     if isinstance(value, Mapping):
-        return "a table" if value else "an empty table"
-    return f"a list of {len(value)}" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+        return say("a table") if value else say("an empty table")
+    return (
+        say("a list of {count}", count=len(value)) if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+    )
 
 
 def _number(value: object) -> float | None:

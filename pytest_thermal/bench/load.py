@@ -32,6 +32,7 @@ from pytest_thermal.bench.model import (
 )
 from pytest_thermal.bench.read import UnreadableError, find_files, read_file
 from pytest_thermal.bench.secrets import Redactor
+from pytest_thermal.model.said import say
 
 _GROUPS: Final[Mapping[str, type[Part]]] = MappingProxyType(
     {
@@ -190,7 +191,7 @@ def _only_name(cluster: Part | None, folder_name: str, origins: Mapping[str, str
             return cluster.scale_up_domain, origins["cluster.scale_up_domain"]
         if cluster.name:
             return cluster.name, origins["cluster.name"]
-    return folder_name, "the folder's name"
+    return folder_name, say("the folder's name")
 
 
 def _check_topology(cluster: Cluster, domains: int, findings: Findings) -> None:
@@ -199,17 +200,27 @@ def _check_topology(cluster: Cluster, domains: int, findings: Findings) -> None:
     if product is not None and total is not None and product != total:
         findings.add_problem(
             f"{CONFIG}: [cluster] total_gpus",
-            f"{total}, but node_count {nodes} × gpu_per_node {per_node} = {product}",
-            "one of the three was not changed along with the others",
-            f"total_gpus = {product}, or correct node_count or gpu_per_node",
+            say(
+                "{total}, but node_count {nodes} × gpu_per_node {per_node} = {product}",
+                total=total,
+                nodes=nodes,
+                per_node=per_node,
+                product=product,
+            ),
+            say("one of the three was not changed along with the others"),
+            say("total_gpus = {product}, or correct node_count or gpu_per_node", product=product),
         )
     cards = total if total is not None else product
     if cards is not None and domains > cards:
         findings.add_problem(
             f"{CONFIG}: [[scale_up]]",
-            f"{domains} domains, but the cluster has {cards} cards, and each domain has at least one",
-            "total_gpus was not changed along with the domains",
-            "correct [cluster], or remove domains",
+            say(
+                "{domains} domains, but the cluster has {cards} cards, and each domain has at least one",
+                domains=domains,
+                cards=cards,
+            ),
+            say("total_gpus was not changed along with the domains"),
+            say("correct [cluster], or remove domains"),
         )
 
 
@@ -236,7 +247,12 @@ def _doubts(parts: Mapping[str, Part | None]) -> list[str]:
             critical = getattr(monitor, f"critical_threshold_{part}_celsius")
             if critical is not None and critical < alert:
                 doubts.append(
-                    f"monitor.critical_threshold_{part}_celsius {critical:g} °C is below the alert threshold of "
-                    f"{alert:g} °C: the load is taken off before anything warns"
+                    say(
+                        "monitor.critical_threshold_{part}_celsius {critical:g} °C is below the alert threshold "
+                        "of {alert:g} °C: the load is taken off before anything warns",
+                        part=part,
+                        critical=critical,
+                        alert=alert,
+                    )
                 )
     return doubts

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_thermal.bench.candidates import Candidate
+from pytest_thermal.model.said import say
 
 
 @dataclass(kw_only=True)
@@ -23,7 +24,7 @@ class Merge:
         losers = [other for other in others if other.value != winner.value]
         if losers:
             lost = " nor ".join(_said(loser) for loser in losers)
-            self.conflicts.append(f"{setting}: {_said(winner)}, not {lost}")
+            self.conflicts.append(say("{setting}: {said}, not {lost}", setting=setting, said=_said(winner), lost=lost))
         self.remarks += [remark for remark in winner.remarks if remark not in self.remarks]
         return winner
 
@@ -39,4 +40,4 @@ def of_setting(setting: str, candidates: Iterable[Candidate]) -> list[Candidate]
 
 
 def _said(candidate: Candidate) -> str:
-    return f"{candidate.shown} from {candidate.origin}"
+    return say("{candidate} from {candidate_origin}", candidate=candidate.shown, candidate_origin=candidate.origin)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pytest_thermal.bench.errors import Problem
 from pytest_thermal.bench.files import CONFIG, FILES, SETTINGS
+from pytest_thermal.model.said import joined, say
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,14 +44,16 @@ def find_files(folder: Path) -> list[str]:
         raise UnreadableError(
             Problem(
                 where="bench",
-                seen=f"{folder} is a file, not a folder",
-                likely="the path of a bench file was given instead of its folder's",
-                remedy=f"--bench {folder.parent}",
+                seen=say("{folder} is a file, not a folder", folder=folder),
+                likely=say("the path of a bench file was given instead of its folder's"),
+                remedy=say("--bench {parent}", parent=folder.parent),
             )
         ) from None
     except OSError as error:
         raise UnreadableError(
-            Problem(where="bench", seen=f"the folder cannot be read: {error.strerror}", **_RIGHTS)
+            Problem(
+                where="bench", seen=say("the folder cannot be read: {strerror}", strerror=error.strerror), **_RIGHTS
+            )
         ) from None
     found: list[str] = [name for name in FILES if name in names]
     if found:
@@ -60,9 +63,14 @@ def find_files(folder: Path) -> list[str]:
     raise UnreadableError(
         Problem(
             where="bench",
-            seen="neither settings.json nor config.toml is in this folder" + (f", but {near[0]} is" if near else ""),
-            likely="the file has another name" if near else "another folder is meant, or the files are not there yet",
-            remedy=f"rename {near[0]}" if near else "put a settings.json or a config.toml there, or name a template",
+            seen=say("neither settings.json nor config.toml is in this folder")
+            + (say(", but {near} is", near=near[0]) if near else ""),
+            likely=say("the file has another name")
+            if near
+            else say("another folder is meant, or the files are not there yet"),
+            remedy=say("rename {near}", near=near[0])
+            if near
+            else say("put a settings.json or a config.toml there, or name a template"),
         )
     )
 
@@ -78,8 +86,8 @@ def read_file(folder: Path, name: str) -> Mapping[str, object]:
 
 
 _RIGHTS = {
-    "likely": "the rights do not let this user read it, or its disk is gone",
-    "remedy": "look at it with ls -l, and read it once with cat",
+    "likely": say("the rights do not let this user read it, or its disk is gone"),
+    "remedy": say("look at it with ls -l, and read it once with cat"),
 }
 
 
@@ -90,9 +98,10 @@ def _no_folder(folder: Path) -> Problem:
         near = []
     return Problem(
         where="bench",
-        seen=f"there is no folder {folder}" + (f", but {folder.parent / near[0]}" if near else ""),
-        likely="a slip in --bench or $THERMAL_BENCH, or another working directory is meant",
-        remedy="give the folder that holds settings.json or config.toml",
+        seen=say("there is no folder {folder}", folder=folder)
+        + (say(", but {parent}", parent=folder.parent / near[0]) if near else ""),
+        likely=say("a slip in --bench or $THERMAL_BENCH, or another working directory is meant"),
+        remedy=say("give the folder that holds settings.json or config.toml"),
     )
 
 
@@ -101,32 +110,48 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
     except IsADirectoryError:
         raise _unreadable(
-            path.name, "is a folder, not a file", "a folder was made by this name (a container mount does)",
-            "remove it and put the file there",
-        ) from None  # fmt: skip
+            path.name,
+            say("is a folder, not a file"),
+            say("a folder was made by this name (a container mount does)"),
+            say("remove it and put the file there"),
+        ) from None
     except FileNotFoundError:
         raise _unreadable(
-            path.name, "is a link to a file that does not exist", "the link's target was moved", "repair the link"
+            path.name,
+            say("is a link to a file that does not exist"),
+            say("the link's target was moved"),
+            say("repair the link"),
         ) from None
     except OSError as error:
-        raise _unreadable(path.name, f"cannot be read: {error.strerror}", *_RIGHTS.values()) from None
+        raise _unreadable(
+            path.name, say("cannot be read: {strerror}", strerror=error.strerror), *_RIGHTS.values()
+        ) from None
     if raw.startswith(_UTF16):
         raise _unreadable(
-            path.name, "is UTF-16, not UTF-8", "an editor on Windows saved it as \"Unicode\"", "save it as UTF-8"
-        )  # fmt: skip
+            path.name,
+            say("is UTF-16, not UTF-8"),
+            say('an editor on Windows saved it as "Unicode"'),
+            say("save it as UTF-8"),
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise _unreadable(
-            path.name, f"is not UTF-8: line {line}, byte {error.start}", "it was saved as GBK or Latin-1",
-            f"save it as UTF-8: iconv -f gbk -t utf-8 {path.name}",
-        ) from None  # fmt: skip
+            path.name,
+            say("is not UTF-8: line {line}, byte {start}", line=line, start=error.start),
+            say("it was saved as GBK or Latin-1"),
+            say("save it as UTF-8: iconv -f gbk -t utf-8 {path_name}", path_name=path.name),
+        ) from None
     if not text.strip():
         raise _unreadable(
-            path.name, "is empty", "writing it was cut short, or it was only touched",
-            "fill it, or remove it" + (": one of the two files is enough" if path.name in FILES else ""),
-        )  # fmt: skip
+            path.name,
+            say("is empty"),
+            say("writing it was cut short, or it was only touched"),
+            say("fill it, or remove it: one of the two files is enough")
+            if path.name in FILES
+            else say("fill it, or remove it"),
+        )
     return text
 
 
@@ -150,24 +175,35 @@ def _json(text: str) -> Mapping[str, object]:
         likely, remedy = _json_cause(error)
         # The line itself is not shown: it may hold a key.
         raise _unreadable(
-            f"{SETTINGS}: line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}", likely, remedy
+            say("{settings}: line {lineno}, column {colno}", settings=SETTINGS, lineno=error.lineno, colno=error.colno),
+            say("not JSON: {msg}", msg=error.msg),
+            likely,
+            remedy,
         ) from None
     except (ValueError, RecursionError):
         raise _unreadable(
-            SETTINGS, "not usable JSON: a number of thousands of digits, or brackets nested without end",
-            "another file was put in its place", "compare it with a template",
-        ) from None  # fmt: skip
+            SETTINGS,
+            say("not usable JSON: a number of thousands of digits, or brackets nested without end"),
+            say("another file was put in its place"),
+            say("compare it with a template"),
+        ) from None
     if not isinstance(content, _Object):
         raise _unreadable(
-            SETTINGS, "the top level is not an object in { }", "the outer braces are missing",
-            "put everything between { and }",
-        )  # fmt: skip
+            SETTINGS,
+            say("the top level is not an object in { }"),
+            say("the outer braces are missing"),
+            say("put everything between { and }"),
+        )
     twice = list(_twice(content, ()))
     if twice:
         raise _unreadable(
-            SETTINGS, f"{' and '.join(twice)} {'is' if len(twice) == 1 else 'are'} there twice",
-            "a section was pasted a second time: JSON would quietly take the last", "keep one of them",
-        )  # fmt: skip
+            SETTINGS,
+            say("{name} is there twice", name=twice[0])
+            if len(twice) == 1
+            else say("{names} are there twice", names=joined(" and ", twice)),
+            say("a section was pasted a second time: JSON would quietly take the last"),
+            say("keep one of them"),
+        )
     return content
 
 
@@ -184,28 +220,44 @@ def _twice(value: object, path: tuple[str, ...]) -> Iterator[str]:
 def _json_cause(error: json.JSONDecodeError) -> tuple[str, str]:
     before, rest = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
     causes = (
-        (not rest, "the file ends too early: a closing } is missing", "add it, or fetch the file again"),
-        (rest.startswith(("//", "/*", "#")), "a comment, which JSON does not have", "remove it"),
-        (error.msg.startswith("Invalid control"), "a closing quote is missing on this line", 'add the "'),
-        (error.msg.startswith("Unterminated"), "a closing quote is missing", 'add the "'),
-        (error.msg.startswith("Invalid \\"), "a backslash in a text, as in a Windows path", "double it: \\\\"),
-        (error.msg.startswith("Extra data"), "something stands behind the last }", "remove it, or a } too many"),
-        (rest.startswith("'"), "single quotes", 'JSON wants double quotes: "'),
-        (rest.startswith(("“", "”", "‘", "’")), "typographic quotes from a word processor or chat", 'write "'),
+        (not rest, say("the file ends too early: a closing } is missing"), say("add it, or fetch the file again")),
+        (rest.startswith(("//", "/*", "#")), say("a comment, which JSON does not have"), say("remove it")),
+        (error.msg.startswith("Invalid control"), say("a closing quote is missing on this line"), say('add the "')),
+        (error.msg.startswith("Unterminated"), say("a closing quote is missing"), say('add the "')),
         (
-            (before.endswith(",") and rest[0:1] in "}],") or "trailing comma" in error.msg,
-            "a comma too many before a closing bracket", "remove the comma",
+            error.msg.startswith("Invalid \\"),
+            say("a backslash in a text, as in a Windows path"),
+            say("double it: \\\\"),
         ),
         (
-            re.match(r"(True|False|None)\b", rest), "a word of Python's", "write true, false or null",
+            error.msg.startswith("Extra data"),
+            say("something stands behind the last }"),
+            say("remove it, or a } too many"),
+        ),
+        (rest.startswith("'"), say("single quotes"), say('JSON wants double quotes: "')),
+        (
+            rest.startswith(("“", "”", "‘", "’")),
+            say("typographic quotes from a word processor or chat"),
+            say('write "'),
+        ),
+        (
+            (before.endswith(",") and rest[0:1] in "}],") or "trailing comma" in error.msg,
+            say("a comma too many before a closing bracket"),
+            say("remove the comma"),
+        ),
+        (
+            re.match(r"(True|False|None)\b", rest),
+            say("a word of Python's"),
+            say("write true, false or null"),
         ),
         (
             error.msg.startswith("Expecting ',' delimiter"),
-            "a comma is missing at the end of the line above, or a quote on this one", "add it",
+            say("a comma is missing at the end of the line above, or a quote on this one"),
+            say("add it"),
         ),
-        (error.msg.startswith("Expecting ':'"), "a colon is missing behind a name", "add it"),
-        (True, "a text or a name without its double quotes", 'put it between "'),
-    )  # fmt: skip
+        (error.msg.startswith("Expecting ':'"), say("a colon is missing behind a name"), say("add it")),
+        (True, say("a text or a name without its double quotes"), say('put it between "')),
+    )
     return next((likely, remedy) for holds, likely, remedy in causes if holds)
 
 
@@ -215,15 +267,23 @@ def _toml(text: str, name: str = CONFIG) -> Mapping[str, object]:
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
-        where = f"{name}: line {found[1]}, column {found[2]}" if found else f"{name}: end of the file"
+        where = (
+            say("{config}: line {found}, column {found_2}", config=name, found=found[1], found_2=found[2])
+            if found
+            else say("{config}: end of the file", config=name)
+        )
         line = text.splitlines()[int(found[1]) - 1] if found and int(found[1]) <= len(text.splitlines()) else ""
         likely, remedy = _toml_cause(message, line)
-        raise _unreadable(where, f"not TOML: {re.sub(r' [(]at .*[)]$', '', message)}", likely, remedy) from None
+        raise _unreadable(
+            where, say("not TOML: {sub}", sub=re.sub(r" [(]at .*[)]$", "", message)), likely, remedy
+        ) from None
     except (ValueError, RecursionError):
         raise _unreadable(
-            name, "not usable TOML: a number of thousands of digits, or brackets nested without end",
-            "another file was put in its place", "compare it with a template",
-        ) from None  # fmt: skip
+            name,
+            say("not usable TOML: a number of thousands of digits, or brackets nested without end"),
+            say("another file was put in its place"),
+            say("compare it with a template"),
+        ) from None
     return content
 
 
@@ -232,17 +292,38 @@ def _toml_cause(message: str, line: str) -> tuple[str, str]:
     causes = (
         (
             re.search(r"[Cc]annot (overwrite|declare|mutate)|[Dd]uplicate", message),
-            "a key or section is there twice", "keep one of them; several scale-up domains are [[scale_up]]",
+            say("a key or section is there twice"),
+            say("keep one of them; several scale-up domains are [[scale_up]]"),
         ),
-        (re.match(r"(True|False)\b", value), "a word of Python's", "write true or false"),
-        (re.search(r"[Uu]nescaped|escape", message), "a backslash in a text", "put the text between single quotes"),
-        (value.startswith(("“", "”", "‘", "’")), "typographic quotes from a word processor or chat", 'write "'),
-        (re.match(r"\s*[\"'\w-]+\s*:", line), "JSON or YAML: a colon behind the name", "write name = value"),
-        (re.match(r"\s*(//|;)", line), "a comment of another language", "TOML comments begin with #"),
-        (re.match(r"\s*[{}]", line), "JSON in the TOML file", "write [section] and name = value lines"),
-        (re.match(r"\s*\[", line), "a bracket of the section's head is missing", "write [section] on its own line"),
-        (re.match(r"[\"']", value), "a quote is missing, or something stands behind the value", "close the quote"),
-        (re.match(r"[A-Za-z/$~]", value), "a text without quotes", 'put it between "'),
-        (True, "a bracket or a quote is missing, or two settings share a line", "look at this line and the one above"),
-    )  # fmt: skip
+        (re.match(r"(True|False)\b", value), say("a word of Python's"), say("write true or false")),
+        (
+            re.search(r"[Uu]nescaped|escape", message),
+            say("a backslash in a text"),
+            say("put the text between single quotes"),
+        ),
+        (
+            value.startswith(("“", "”", "‘", "’")),
+            say("typographic quotes from a word processor or chat"),
+            say('write "'),
+        ),
+        (re.match(r"\s*[\"'\w-]+\s*:", line), say("JSON or YAML: a colon behind the name"), say("write name = value")),
+        (re.match(r"\s*(//|;)", line), say("a comment of another language"), say("TOML comments begin with #")),
+        (re.match(r"\s*[{}]", line), say("JSON in the TOML file"), say("write [section] and name = value lines")),
+        (
+            re.match(r"\s*\[", line),
+            say("a bracket of the section's head is missing"),
+            say("write [section] on its own line"),
+        ),
+        (
+            re.match(r"[\"']", value),
+            say("a quote is missing, or something stands behind the value"),
+            say("close the quote"),
+        ),
+        (re.match(r"[A-Za-z/$~]", value), say("a text without quotes"), say('put it between "')),
+        (
+            True,
+            say("a bracket or a quote is missing, or two settings share a line"),
+            say("look at this line and the one above"),
+        ),
+    )
     return next((likely, remedy) for holds, likely, remedy in causes if holds)

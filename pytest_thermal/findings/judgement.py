@@ -19,7 +19,7 @@ from pytest_thermal.findings.subjects import CHECKS, has_limits, is_heated, subj
 from pytest_thermal.findings.telling import shortened, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, undecided
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.model.said import say
+from pytest_thermal.model.said import packed, say, unpacked
 from pytest_thermal.model.series import Figure
 from pytest_thermal.recording import Recording
 
@@ -145,6 +145,7 @@ class Judgement:
             "state": self.recording.state,
             "against": None if earlier is None else _against(earlier),
             "warnings": list(self.warnings()),
+            "warnings_said": packed(list(self.warnings())),
             "limits": [
                 {"name": limit.name, "value": limit.value, "unit": limit.unit, "origin": limit.origin}
                 for limit in self.limits
@@ -220,7 +221,8 @@ def _figure(figure: Figure) -> dict[str, Any]:
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
-    """A finding as it stands in ``summary.json``."""
+    """A finding as it stands in ``summary.json``: in English, and beside it what its words are made of."""
+    warnings = list(finding.warnings)
     return {
         "check": finding.check,
         "subject": finding.subject,
@@ -229,8 +231,19 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
         "likely": finding.likely,
         "advice": finding.advice,
         "evidence": {name: _plain(value) for name, value in finding.evidence.items()},
-        "warnings": list(finding.warnings),
+        "warnings": warnings,
+        "said": packed([finding.seen, finding.likely, finding.advice, *warnings]),
     }
+
+
+def told_finding(finding: Mapping[str, Any], tell: Callable[[str], str]) -> Mapping[str, Any]:
+    """A finding of ``finding_as_json``, told in another language; as it stands where its English text was changed."""
+    english = [finding.get("seen"), finding.get("likely"), finding.get("advice"), *(finding.get("warnings") or ())]
+    said = unpacked(finding.get("said"))
+    if not isinstance(said, list) or said != english:
+        return finding
+    seen, likely, advice, *warnings = (tell(text) if isinstance(text, str) else text for text in said)
+    return {**finding, "seen": seen, "likely": likely, "advice": advice, "warnings": warnings}
 
 
 def _plain(value: object) -> object:

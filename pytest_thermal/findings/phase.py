@@ -13,7 +13,7 @@ from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
 from pytest_thermal.model.phases import LOADED_PHASES
-from pytest_thermal.model.said import joined, say
+from pytest_thermal.model.said import first_part, joined, say
 from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Event, Recording
 
@@ -195,4 +195,5 @@ def _reaches(event: Event, phase: Phase) -> bool:
 
 
 def _text(event: Event) -> str:
-    return str(event.detail.get("text", "")).splitlines()[0] if event.detail.get("text") else event.kind
+    text = event.detail.get("text")
+    return first_part(text, "\n") if isinstance(text, str) and text else event.kind

@@ -115,6 +115,6 @@ def apart(recording: Recording, phase: str) -> tuple[str, ...]:
 
 
 def _text(event: Event) -> str:
-    return str(event.detail.get("text", "")) or joined(
-        ", ", (f"{name} {value}" for name, value in event.detail.items())
-    )
+    text = event.detail.get("text", "")
+    told = text if isinstance(text, str) else str(text)
+    return told or ", ".join(f"{name} {value}" for name, value in event.detail.items())

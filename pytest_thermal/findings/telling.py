@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_thermal.analysis import LoopFaultKind, ThrottleKind
-from pytest_thermal.model.said import Said, say
+from pytest_thermal.model.said import in_english, say
 from pytest_thermal.model.series import Figure
 
 FAULTS: Mapping[LoopFaultKind, str] = {
@@ -18,10 +18,8 @@ FAULTS: Mapping[LoopFaultKind, str] = {
     LoopFaultKind.SENSOR_STUCK: say("sensor stuck"),
 }
 THROTTLES: Mapping[ThrottleKind, str] = {
-    ThrottleKind.THERMAL: say("thermal"),
     ThrottleKind.POWER: say("power"),
     ThrottleKind.EITHER: say("thermal or power"),
-    ThrottleKind.OTHER: say("other"),
 }
 LONGEST = 240
 """Characters of what was seen; what checks say is written to stay below 200 of them."""
@@ -53,4 +51,4 @@ def shortened(text: str, most: int = LONGEST) -> str:
     if len(text) <= most:
         return text
     cut = f"{text[: most - 2].rsplit(' ', 1)[0]} …"
-    return text.shortened(cut) if isinstance(text, Said) else cut
+    return in_english(text, cut)

@@ -17,6 +17,7 @@ from pytest_thermal.load.cpu import Which
 from pytest_thermal.load.errors import LoadError
 from pytest_thermal.load.torch_burner import ADAPTERS
 from pytest_thermal.load.work import Work, own_environ, own_program
+from pytest_thermal.model.said import say
 
 _NODES = {
     "npu": ("davinci[0-9]*",),
@@ -110,18 +111,20 @@ def _by_users(command: str, cards: tuple[int, ...] | None, common: _Common) -> t
         words = shlex.split(command)
     except ValueError as error:
         raise LoadError(
-            f"the accelerator command cannot be read: {error}", likely="a quotation mark is missing", remedy=command
+            say("the accelerator command cannot be read: {error}", error=error),
+            likely=say("a quotation mark is missing"),
+            remedy=command,
         ) from error
     if not words:
-        raise LoadError("the accelerator command is empty", remedy="name a program, or leave the setting out")
+        raise LoadError(say("the accelerator command is empty"), remedy=say("name a program, or leave the setting out"))
     words = [word.replace("{seconds}", str(math.ceil(common.limit_seconds))) for word in words]
     name = Path(words[0]).name
     if not any("{card}" in word for word in words):
         return (common.work(f"user command {name}", tuple(words)),)
     if not cards:
         raise LoadError(
-            f"the accelerator command has {{card}} in it, and no cards are known: {command}",
-            remedy="set gpu_indices or gpu_workers in config.toml",
+            say("the accelerator command has {{card}} in it, and no cards are known: {command}", command=command),
+            remedy=say("set gpu_indices or gpu_workers in config.toml"),
         )
     return tuple(
         common.work(f"user command {name} of card {card}", tuple(word.replace("{card}", str(card)) for word in words))
@@ -135,7 +138,9 @@ def _by_gpu_burn(burner: Path, cards: tuple[int, ...] | None, common: _Common) -
     has_kernel = (burner.parent / _KERNEL).is_file()
     settings: Any = {
         "folder": burner.parent if has_kernel else None,
-        "notes": () if has_kernel else (f"there is no {_KERNEL} beside {burner}: it may not find it",),
+        "notes": ()
+        if has_kernel
+        else (say("there is no {kernel} beside {burner}: it may not find it", kernel=_KERNEL, burner=burner),),
     }
     if cards is None:
         return (common.work("gpu_burn", (str(burner), seconds), **settings),)
@@ -149,15 +154,20 @@ def _by_torch(
 ) -> tuple[tuple[Work, ...], str]:
     found = [(kind, nodes) for kind, nodes in _found(devices) if nodes]
     if not found:
-        return (), f"no accelerator is found (nothing like {devices}/nvidia0, davinci0 or kfd)"
+        return (), say("no accelerator is found (nothing like {devices}/nvidia0, davinci0 or kfd)", devices=devices)
     kind = torch_device(has_module=has_module, devices=devices)
     if kind is None:
         first_kind, nodes = found[0]
         adapter = ADAPTERS[first_kind]
         missing = "torch" if not has_module("torch") else str(adapter)
         return (), (
-            f"there is an accelerator ({devices}/{nodes[0]}) and nothing to load it with: neither gpu_burn nor "
-            f"{missing} is installed, and the bench names no command"
+            say(
+                "there is an accelerator ({devices}/{nodes}) and nothing to load it with: neither "
+                "gpu_burn nor {missing} is installed, and the bench names no command",
+                devices=devices,
+                nodes=nodes[0],
+                missing=missing,
+            )
         )
     arguments = ["--device", kind, "--limit", f"{common.limit_seconds + 1:g}"]
     if cards is not None:

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from pytest_thermal.load.cpu_burner import has_numpy
 from pytest_thermal.load.work import Work, own_environ, own_program
+from pytest_thermal.model.said import say
 
 Which = Callable[[str], str | None]
 
@@ -55,9 +56,13 @@ def cpu_work(
             secrets=tuple(secrets),
         )
     # With numpy it does ten times matrixprod's operations, on the widest units that a core has.
-    heats = "" if has_numpy() else ", which without numpy heats less"
-    why, advice = (f"{tool} does not run", "") if tool else ("stress-ng is not installed", " (apt install stress-ng)")
-    broken = f"{why}: the built-in burner is used{heats}{advice}"
+    heats = "" if has_numpy() else say(", which without numpy heats less")
+    why, advice = (
+        (say("{tool} does not run", tool=tool), "")
+        if tool
+        else (say("stress-ng is not installed"), say(" (apt install stress-ng)"))
+    )
+    broken = say("{why}: the built-in burner is used{heats}{advice}", why=why, heats=heats, advice=advice)
     return Work(
         kind="cpu",
         tool=f"built-in burner ({'numpy' if has_numpy() else 'pure Python'})",

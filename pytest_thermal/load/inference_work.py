@@ -14,6 +14,7 @@ from pytest_thermal.load.errors import LoadError
 from pytest_thermal.load.orders import PROFILES, DomainOrders, InferenceOrders
 from pytest_thermal.load.share import processes_for
 from pytest_thermal.load.work import Work, own_environ, own_program
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import RunClock
 from pytest_thermal.transport import fast
 
@@ -57,13 +58,22 @@ def inference_work(
         LoadError: The profile, the rate or the ratio makes no sense.
     """
     if profile not in PROFILES:
-        raise LoadError(f"no request profile is called {profile!r}", remedy=f"one of {', '.join(PROFILES)}")
+        raise LoadError(
+            say("no request profile is called {profile!r}", profile=profile),
+            remedy=say("one of {names}", names=joined(", ", PROFILES)),
+        )
     if rate_per_second is not None and rate_per_second <= 0:
-        raise LoadError(f"a rate of {rate_per_second:g} requests per second is none", remedy="a rate above 0")
+        raise LoadError(
+            say("a rate of {rate_per_second:g} requests per second is none", rate_per_second=rate_per_second),
+            remedy=say("a rate above 0"),
+        )
     if not 0 <= inference_ratio <= 1:
-        raise LoadError(f"an inference_ratio of {inference_ratio:g} is no share", remedy="a number from 0 to 1")
+        raise LoadError(
+            say("an inference_ratio of {inference_ratio:g} is no share", inference_ratio=inference_ratio),
+            remedy=say("a number from 0 to 1"),
+        )
     if inference_ratio < 1 and not burner:
-        raise LoadError("compute bursts are asked for, and nothing burns them", remedy="inference_ratio = 1")
+        raise LoadError(say("compute bursts are asked for, and nothing burns them"), remedy="inference_ratio = 1")
     orders = InferenceOrders(
         domains=tuple(
             DomainOrders(base_url=domain.base_url, key=domain.key, model=domain.route.default or domain.route.fallback)
@@ -109,7 +119,7 @@ def inference_work(
         orders=orders.to_line(),
         limit_seconds=limit_seconds,
         grace_seconds=GRACE_SECONDS if orders.processes == 1 else SHARED_GRACE_SECONDS,
-        notes=(f"{fast.missing()}: requests go through httpx, which makes far fewer of them",)
+        notes=(say("{missing}: requests go through httpx, which makes far fewer of them", missing=fast.missing()),)
         if fast.missing()
         else (),
         secrets=(*secrets, *(domain.key for domain in domains if domain.key is not None)),

@@ -11,6 +11,7 @@ from pytest_thermal.load.accelerator import accelerator_works, torch_device
 from pytest_thermal.load.cpu import Which, cpu_work
 from pytest_thermal.load.inference_work import inference_work
 from pytest_thermal.load.work import Work, own_environ, own_program
+from pytest_thermal.model.said import say
 from pytest_thermal.recording import RunClock
 
 DEMO_CARDS = (0, 1)
@@ -137,5 +138,5 @@ def _burst_program(limit_seconds: float, *, demo: bool) -> tuple[tuple[str, ...]
     device = None if demo else torch_device()
     if device is not None:
         return own_program("pytest_thermal.load.torch_burner", "--device", device, *limit), ""
-    why = "" if demo else "compute bursts go to the CPU: torch, or an accelerator that it knows, is not there"
+    why = "" if demo else say("compute bursts go to the CPU: torch, or an accelerator that it knows, is not there")
     return own_program("pytest_thermal.load.cpu_burner", *limit), why

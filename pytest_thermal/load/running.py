@@ -22,6 +22,7 @@ from pytest_thermal.bench import Redactor
 from pytest_thermal.load import guard
 from pytest_thermal.load.errors import LoadError
 from pytest_thermal.load.work import Work
+from pytest_thermal.model.said import say
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -142,7 +143,8 @@ def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoa
     except (OSError, ValueError) as error:
         os.close(tell_read)
         raise LoadError(
-            f"the guard of the load could not be started: {error}", remedy="look at `ulimit -u` and at free memory"
+            say("the guard of the load could not be started: {error}", error=error),
+            remedy=say("look at `ulimit -u` and at free memory"),
         ) from error
     finally:
         os.close(tell_write)
@@ -266,14 +268,14 @@ class RunningLoad:
         program = self.work.command[0]
         if "failed" in told:
             raise LoadError(
-                f"{program}: could not be started: {told['failed']}",
-                likely="it is not installed, or not on the PATH" if told.get("errno") == 2 else "",
-                remedy=f"run it by hand: {' '.join(self.work.command)}",
+                say("{program}: could not be started: {failed}", program=program, failed=told["failed"]),
+                likely=say("it is not installed, or not on the PATH") if told.get("errno") == 2 else "",
+                remedy=say("run it by hand: {names}", names=" ".join(self.work.command)),
             )
         raise LoadError(
-            f"{program}: its guard did not start it within {seconds:g} s",
+            say("{program}: its guard did not start it within {seconds:g} s", program=program, seconds=seconds),
             likely=self._words(),
-            remedy="the machine may be out of memory or processes: look at `dmesg`",
+            remedy=say("the machine may be out of memory or processes: look at `dmesg`"),
         )
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -319,20 +321,28 @@ class RunningLoad:
     def _because(self) -> tuple[str, bool]:
         told = self._told
         why, code = told.get("why", ""), told.get("exit")
-        left = f"; {told['left']} of its processes cannot be killed" if told.get("left") else ""
+        left = say("; {left} of its processes cannot be killed", left=told["left"]) if told.get("left") else ""
         if self._asked_to_stop:
-            return f"it was stopped{left}", True
+            return say("it was stopped{left}", left=left), True
         if why == "limit":
-            return f"its time limit of {self.work.limit_seconds:g} s was reached{left}", True
+            return say(
+                "its time limit of {limit_seconds:g} s was reached{left}",
+                limit_seconds=self.work.limit_seconds,
+                left=left,
+            ), True
         if why.startswith("SIG"):
-            return f"its guard got {why}{left}", False
+            return say("its guard got {why}{left}", why=why, left=left), False
         if why == "suspended":
-            return f"the process that started it was suspended, as by Ctrl-Z{left}", False
+            return say("the process that started it was suspended, as by Ctrl-Z{left}", left=left), False
         if why or not told.get("own_end") or code is None:
-            return f"its guard was ended from outside{left}", False
+            return say("its guard was ended from outside{left}", left=left), False
         seconds = self.work.limit_seconds
-        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
-        return f"it {how} before its {seconds:g} s were over{left}", False
+        how = (
+            say("was ended by {signal_name}", signal_name=_signal_name(-code))
+            if code < 0
+            else say("ended by itself with exit code {code}", code=code)
+        )
+        return say("it {how} before its {seconds:g} s were over{left}", how=how, seconds=seconds, left=left), False
 
     def _words(self) -> str:
         with self._lock:
@@ -414,7 +424,7 @@ def _command_line(**command: object) -> bytes:
 def _signal_name(number: int) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(number).name
-    return f"signal {number}"
+    return say("signal {number}", number=number)
 
 
 def _environment(work: Work, redactor: Redactor) -> dict[str, str]:

@@ -24,6 +24,13 @@ class Catalogue:
         """The text in this language; as it stands, where it is none that ``say`` made."""
         return text.told(self._table) if self._table and isinstance(text, Said) else str(text)
 
+    def template(self, text: str) -> str:
+        """What stands in this language for a template, or for a text that is the same in every message."""
+        return self._table.get(text, text)
+
+
+IN_ENGLISH = Catalogue()
+
 
 def catalogue(language: str) -> Catalogue:
     """The words of a language.
@@ -33,7 +40,7 @@ def catalogue(language: str) -> Catalogue:
     """
     if language not in LANGUAGES:
         raise KeyError(f"no language {language!r}; there are: {', '.join(LANGUAGES)}")
-    return Catalogue() if language == "en" else Catalogue(language, read_table(language))
+    return IN_ENGLISH if language == "en" else Catalogue(language, read_table(language))
 
 
 def read_table(language: str) -> dict[str, str]:

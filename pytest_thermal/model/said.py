@@ -36,7 +36,9 @@ class Said(str):
 
     def mapped(self, change: Callable[[str], str]) -> str:
         """With each value changed, as redaction does; plain text where the change also touches the template's words."""
-        values = {name: change(value) if isinstance(value, str) else value for name, value in self.values.items()}
+        values = {
+            name: mapped(value, change) if isinstance(value, str) else value for name, value in self.values.items()
+        }
         whole = _filled(self.template, values)
         if change(_filled(self.template, self.values)) != whole:
             return change(str(self))
@@ -83,7 +85,7 @@ class Joined(Said):
 
     def mapped(self, change: Callable[[str], str]) -> str:
         """As ``Said.mapped``."""
-        parts = tuple(change(part) for part in self.parts)
+        parts = tuple(mapped(part, change) for part in self.parts)
         whole = self.template.join(parts)
         if change(str(self)) != whole:
             return change(str(self))
@@ -112,20 +114,34 @@ def joined(separator: str, parts: Iterable[str]) -> str:
     return Joined(separator, parts)
 
 
+def mapped(text: str, change: Callable[[str], str]) -> str:
+    """``change(text)``, which keeps what the text was made of where that can be changed piece by piece."""
+    return text.mapped(change) if isinstance(text, Said) else change(text)
+
+
+def in_english(text: str, english: str) -> str:
+    """The same message with another English text: cut, or set in lines; another language tells it in full."""
+    return text.shortened(english) if isinstance(text, Said) else english
+
+
 def shorten(text: str, most: int) -> str:
     """The text with no more than ``most`` characters, cut at a word; in another language it is told in full."""
     cut = textwrap.shorten(text, most, placeholder=" …")
-    return text.shortened(cut) if isinstance(text, Said) and cut != text else text if isinstance(text, Said) else cut
+    return text if cut == text else in_english(text, cut)
 
 
 def first_part(text: str, separator: str = "; ") -> str:
     """The first of several texts in a row."""
-    return text.parts[0] if isinstance(text, Joined) and text.parts else text.partition(separator)[0]
+    if isinstance(text, Joined):
+        return text.parts[0] if text.parts and text.template == separator else text
+    return text if separator not in text else text.partition(separator)[0]
 
 
 def last_part(text: str, separator: str = "; ") -> str:
     """The last of several texts in a row."""
-    return text.parts[-1] if isinstance(text, Joined) and text.parts else text.rpartition(separator)[2]
+    if isinstance(text, Joined):
+        return text.parts[-1] if text.parts and text.template == separator else text
+    return text if separator not in text else text.rpartition(separator)[2]
 
 
 def tell(value: Value, table: Mapping[str, str]) -> Value:
@@ -141,6 +157,17 @@ def packed(data: Any) -> Any:
         return {name: packed(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [packed(value) for value in data]
+    return str(data) if type(data) is not str and isinstance(data, str) else data
+
+
+def plain(data: Any) -> Any:
+    """The same structure with plain ``str`` for each ``Said`` in it: what xdist sends must be of Python's own types."""
+    if isinstance(data, str):
+        return str(data)
+    if isinstance(data, Mapping):
+        return {plain(name): plain(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [plain(value) for value in data]
     return data
 
 

@@ -72,20 +72,32 @@ class ActiveBench:
     def header(self) -> list[str]:
         """What the header says of it: name, origin, way in, and what was corrected or overruled in its files."""
         from pytest_thermal.bench import describe_key
+        from pytest_thermal.model.said import say
 
         bench = self.bench
-        lines = [f"thermal: bench {bench.name} ({self.chosen_by})"]
+        by = self.chosen_by
+        if self.is_fallback:
+            by = say("no bench configured: no --bench, no $THERMAL_BENCH, no ./config/settings.json")
+        lines = [say("thermal: bench {bench_name} ({chosen_by})", bench_name=bench.name, chosen_by=by)]
         if bench.demo:
-            lines[0] = f"thermal: DEMO bench, all simulated ({self.chosen_by})"
+            lines[0] = say("thermal: DEMO bench, all simulated ({chosen_by})", chosen_by=by)
             fault = self.fault or self.thermal_fault
             if fault:
-                lines.append(f"thermal: fault switched on: {fault}")
+                lines.append(say("thermal: fault switched on: {fault}", fault=fault))
         for domain in bench.domains[:8]:
-            where = "embedded gateway" if bench.demo else domain.base_url
-            lines.append(f"thermal: {domain.name}: {where}, key {describe_key(domain.key)} from {domain.key_origin}")
+            where = say("embedded gateway") if bench.demo else domain.base_url
+            lines.append(
+                say(
+                    "thermal: {domain_name}: {where}, key {describe_key} from {key_origin}",
+                    domain_name=domain.name,
+                    where=where,
+                    describe_key=describe_key(domain.key),
+                    key_origin=domain.key_origin,
+                )
+            )
         if len(bench.domains) > 8:
-            lines.append(f"thermal: and {len(bench.domains) - 8} more domains")
-        lines += [f"thermal: note: {note}" for note in bench.notes]
+            lines.append(say("thermal: and {count} more domains", count=len(bench.domains) - 8))
+        lines += [say("thermal: note: {note}", note=note) for note in bench.notes]
         return [self.redactor.text(line) for line in lines]
 
 
@@ -128,15 +140,21 @@ def active_bench(config: pytest.Config) -> ActiveBench:
 
 
 def _choose(config: pytest.Config) -> ActiveBench:
+    from pytest_thermal.model.said import say
+
     named = options.value(config, "bench")
     fault = options.value(config, "demo-fault")
     demo = bool(options.value(config, "demo")) or fault is not None
     named = named and _of_this_node(config, named, "--bench")
     if named and named != DEMO and demo:
         raise pytest.UsageError(
-            f"--bench {named} and --{'demo-fault' if fault else 'demo'} contradict each other\n"
-            "likely: one of them is left over from an earlier command\n"
-            "try: either alone; faults can be switched on in the demo bench only"
+            say(
+                "--bench {named} and --{and_fault} contradict each other\nlikely: one of them is left "
+                "over from an earlier command\ntry: either alone; faults can be switched on in the demo "
+                "bench only",
+                named=named,
+                and_fault="demo-fault" if fault else "demo",
+            )
         )
     if demo or named == DEMO:
         return _demo(config, "--demo-fault" if fault else "--demo" if demo else "--bench demo", fault)
@@ -186,12 +204,15 @@ def overrides(config: pytest.Config) -> dict[str, tuple[object, str]]:
 
 def _load(config: pytest.Config, folder: Path, chosen_by: str) -> ActiveBench:
     from pytest_thermal.bench import BenchError, load_bench
+    from pytest_thermal.model.said import say
 
     environ = dict(os.environ)
     try:
         bench = load_bench(folder, environ=environ, overrides=overrides(config))
     except BenchError as error:
-        raise pytest.UsageError(f"{error}\n(bench chosen by {chosen_by})") from None
+        raise pytest.UsageError(
+            say("{error}\n(bench chosen by {chosen_by})", error=error.message, chosen_by=chosen_by)
+        ) from None
     return ActiveBench(bench, chosen_by=chosen_by, environ=environ)
 
 
@@ -200,10 +221,11 @@ def _demo(config: pytest.Config, chosen_by: str, fault: str | None) -> ActiveBen
     from pytest_thermal.demo import DemoError, DemoGateway
     from pytest_thermal.demo.state import make_folder
     from pytest_thermal.demo.thermal_faults import THERMAL_FAULTS
+    from pytest_thermal.model.said import say
 
     folder = find_template(DEMO)
     if folder is None:
-        raise pytest.UsageError("the demo bench's files are missing from this installation\ntry: install it again")
+        raise pytest.UsageError(say("the demo bench's files are missing from this installation\ntry: install it again"))
     thermal_fault = fault if fault in THERMAL_FAULTS else None
     machine = make_folder()
     try:
@@ -213,7 +235,9 @@ def _demo(config: pytest.Config, chosen_by: str, fault: str | None) -> ActiveBen
     except (ValueError, DemoError) as error:
         shutil.rmtree(machine, ignore_errors=True)
         more = "\n".join(f"  {name}: {text}" for name, text in THERMAL_FAULTS.items())
-        raise pytest.UsageError(f"--demo-fault: {error}\nof the simulated machine:\n{more}") from None
+        raise pytest.UsageError(
+            say("--demo-fault: {error}\nof the simulated machine:\n{more}", error=error, more=more)
+        ) from None
     # The gateway is on loopback: a proxy in the environment would only carry its requests away.
     environ = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
     environ |= {"THERMAL_DEMO_URL": gateway.url, "THERMAL_DEMO_KEY": gateway.key or "none"}
@@ -227,7 +251,7 @@ def _demo(config: pytest.Config, chosen_by: str, fault: str | None) -> ActiveBen
     except BenchError as error:
         gateway.stop()
         shutil.rmtree(machine, ignore_errors=True)
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(error.message) from None
     return ActiveBench(
         bench,
         chosen_by=chosen_by,

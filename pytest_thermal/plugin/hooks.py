@@ -27,15 +27,36 @@ from pytest_thermal.plugin.keys import (
     THERMAL,
     THERMAL_ENDINGS,
 )
-from pytest_thermal.plugin.language import language
+from pytest_thermal.plugin.language import catalogue, language
 from pytest_thermal.plugin.terminal import keep_terminal
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options of `options.OPTIONS`."""
+    pluginmanager.register(UsageTelling(), "thermal-usage-telling")
     taken = options.add_options(parser)
     if taken:
         pluginmanager.register(TakenOptions(taken), "thermal-taken-options")
+
+
+class UsageTelling:
+    """A refusal is told in the language of the run, wherever it was raised."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, Any, Any]:
+        """Around the whole run: pytest prints the refusal after this."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            if language(config) != "en":
+                from pytest_thermal.plugin.columns import wrapped
+
+                told = [catalogue(config)(part) for part in error.args if isinstance(part, str)]
+                lines = [
+                    line for text in told for part in text.splitlines() for line in wrapped(part, rest="  ") or [""]
+                ]
+                error.args = ("\n".join(lines),)
+            raise
 
 
 class TakenOptions:
@@ -142,12 +163,21 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Which bench, when the command line names it; else `pytest_report_collectionfinish` says it."""
-    lines = [
-        f"thermal: {name} belongs to another plugin here; use --thermal-{name.removeprefix('--')}"
-        for name in config.stash.get(TAKEN_OPTIONS, [])
-    ]
+    taken = config.stash.get(TAKEN_OPTIONS, [])
     active = config.stash.get(ACTIVE_BENCH, None)
-    return lines + (active.header() if active is not None else [])
+    if not taken and active is None:
+        return []
+    from pytest_thermal.model.said import say
+
+    lines = [
+        say(
+            "thermal: {name} belongs to another plugin here; use --thermal-{ours}",
+            name=name,
+            ours=name.removeprefix("--"),
+        )
+        for name in taken
+    ]
+    return [catalogue(config)(line) for line in lines + (active.header() if active is not None else [])]
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -157,9 +187,11 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
         return fleet.header()
     thermal = config.stash.get(THERMAL, None)
     if thermal is not None and options.value(config, "replay") is not None:
-        return thermal.header()
+        return [catalogue(config)(line) for line in thermal.header()]
     active = config.stash.get(ACTIVE_BENCH, None)
-    return active.header() if active is not None and not is_explicit(config) else []
+    if active is None or is_explicit(config):
+        return []
+    return [catalogue(config)(line) for line in active.header()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -335,7 +335,15 @@ def limits(config: pytest.Config) -> dict[str, tuple[float, str]]:
             number = math.nan
         found[name] = (number, f"ini key {LIMITS}")
         if not (name and equals and math.isfinite(number) and number >= 0):
-            raise pytest.UsageError(f"ini key {LIMITS}: {line!r}\ntry: name = value, such as rise_gpu_most = 45")
+            from pytest_thermal.model.said import say
+
+            raise pytest.UsageError(
+                say(
+                    "ini key {limits}: {line!r}\ntry: name = value, such as rise_gpu_most = 45",
+                    limits=LIMITS,
+                    line=line,
+                )
+            )
     return found
 
 
@@ -353,8 +361,19 @@ def value(config: pytest.Config, name: str) -> Any:
     if text in (None, ""):
         return None
     if option.choices and text not in option.choices:
-        raise pytest.UsageError(f"ini key {option.dest}: {text!r} is none of {', '.join(option.choices)}")
+        from pytest_thermal.model.said import joined, say
+
+        raise pytest.UsageError(
+            say(
+                "ini key {dest}: {text!r} is none of {names}",
+                dest=option.dest,
+                text=text,
+                names=joined(", ", option.choices),
+            )
+        )
     try:
         return option.read(str(text))
     except argparse.ArgumentTypeError as error:
-        raise pytest.UsageError(f"ini key {option.dest}: {error}") from error
+        from pytest_thermal.model.said import say
+
+        raise pytest.UsageError(say("ini key {dest}: {error}", dest=option.dest, error=error)) from error

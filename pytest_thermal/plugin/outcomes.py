@@ -41,14 +41,26 @@ def conclude(finding: Finding, *, advisory: bool) -> None:
     if finding.outcome is Outcome.INCONCLUSIVE:
         _give_up(finding, advisory=advisory, error=Inconclusive)
     if finding.outcome in (Outcome.BLOCKED, Outcome.SKIPPED):
-        pytest.skip(finding.message)
+        raise _with_words(pytest.skip.Exception(str(finding.message)), finding.message)
 
 
 def _give_up(finding: Finding, *, advisory: bool, error: type[Exception]) -> NoReturn:
     __tracebackhide__ = True
     if advisory:
-        pytest.xfail(finding.message)
-    raise error(finding.message)
+        raise _with_words(pytest.xfail.Exception(str(finding.message)), finding.message)
+    raise _with_words(error(str(finding.message)), finding.message)
+
+
+def skip(message: str) -> NoReturn:
+    """Skip the running test for a reason that can be told in another language."""
+    __tracebackhide__ = True
+    raise _with_words(pytest.skip.Exception(str(message)), message)
+
+
+def _with_words(error: BaseException, message: str) -> BaseException:
+    """An error as pytest and xdist know it, in plain text, that carries what its message is made of."""
+    vars(error)["message"] = message
+    return error
 
 
 def shape_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
@@ -57,7 +69,7 @@ def shape_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.T
         return
     error = call.excinfo.value
     longrepr = report.longrepr
-    message = getattr(error, "message", None) or getattr(error, "msg", None) or (error.args[0] if error.args else None)
+    message = getattr(error, "message", None)
     if isinstance(message, Said):
         keep_told(report, message, item.config)
     if isinstance(error, FindingFailed | Inconclusive) or type(error).__name__ in BROKEN:

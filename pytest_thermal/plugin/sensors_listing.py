@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench, is_explicit
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.sources import bench_sources
 
 
@@ -25,9 +27,11 @@ def list_sensors(config: pytest.Config) -> str:
     try:
         found = discover(bench_sources(config, simulated=simulated))
     except SpecError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(*error.args) from None
     if options.value(config, "sensors") == "json":
         return as_json(found)
     own = active.bench.demo and not simulated
-    head = [f"thermal: sensors of this machine ({active.chosen_by})"] if own else active.header()
-    return "\n".join([*head, "", table(found)])
+    head = (
+        [say("thermal: sensors of this machine ({chosen_by})", chosen_by=active.chosen_by)] if own else active.header()
+    )
+    return "\n".join([*map(catalogue(config), head), "", table(found)])

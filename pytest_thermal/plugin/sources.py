@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 
@@ -28,7 +29,9 @@ def bench_sources(config: pytest.Config, *, simulated: bool | None = None) -> li
 
     sysfs = options.value(config, "sysfs") or "/sys"
     if not Path(sysfs).is_dir():
-        raise pytest.UsageError(f"--sysfs {sysfs}: there is no such folder\ntry: where the host's /sys is mounted")
+        raise pytest.UsageError(
+            say("--sysfs {sysfs}: there is no such folder\ntry: where the host's /sys is mounted", sysfs=sysfs)
+        )
     return [*bench_specs(active.bench.monitor, sysfs=sysfs), *_third_parties(config, active)]
 
 
@@ -44,7 +47,7 @@ def _demo_source(active: ActiveBench) -> SourceSpec:
     from pytest_thermal.experiment.plan import DEMO_TIME_SCALE
 
     if active.demo_machine is None:
-        raise pytest.UsageError("the demo bench has no simulated machine")
+        raise pytest.UsageError(say("the demo bench has no simulated machine"))
     return spec(
         active.demo_machine,
         time_scale=DEMO_TIME_SCALE,

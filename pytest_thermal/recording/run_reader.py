@@ -13,6 +13,7 @@ import numpy as np
 
 from pytest_thermal.model import Missing, Sensor, Unit
 from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.said import unpacked
 from pytest_thermal.model.series import FloatArray, Phase, Series
 from pytest_thermal.recording.errors import RunDirectoryError
 from pytest_thermal.recording.layout import (
@@ -255,7 +256,10 @@ def _missing(path: Path, notes: list[str]) -> Iterator[MissingStretch]:
 
 def _events(path: Path, notes: list[str]) -> Iterator[Event]:
     for _, data in _lines(path / EVENTS, notes):
-        detail = {name: value for name, value in data.items() if name not in {"time", "kind"}}
+        detail = {name: value for name, value in data.items() if name not in {"time", "kind", "said"}}
+        said = unpacked(data.get("said"))
+        if isinstance(said, str) and said == detail.get("text"):
+            detail["text"] = said
         yield Event(time_seconds=data["time"], kind=str(data.get("kind", "")), detail=detail)
 
 

@@ -24,6 +24,7 @@ from pydantic import SecretStr
 import pytest_thermal
 from pytest_thermal.bench import Redactor
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.said import Said, packed
 from pytest_thermal.recording.clock import RunClock
 from pytest_thermal.recording.errors import RecorderError, RecordingError
 from pytest_thermal.recording.run_directory import add_event, run_clock, seal
@@ -200,6 +201,8 @@ class RunningRecorder:
         Raises:
             RecorderError: The recorder is gone.
         """
+        told = {"said": packed(detail["text"])} if isinstance(detail.get("text"), Said) else {}
+        detail = {**detail, **told}
         self._command(do="event", kind=kind, time=self.clock.now(), detail=self._redactor.data(detail))
 
     def add_facts(self, **facts: object) -> None:

@@ -4,53 +4,65 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import say
 from pytest_thermal.reporting.measured import SHARES, Measured, measured, unit_at_end
 
 if TYPE_CHECKING:
     from pytest_thermal.reporting.pictures import Picture
 
-SIMULATED = "*Simulated: the embedded demo bench, no real machine.*"
-PENDING = (
+SIMULATED = say("*Simulated: the embedded demo bench, no real machine.*")
+PENDING = say(
     "*Its picture is drawn when the run has ended. It is not here, so the run was ended before: `--replay` draws it.*"
 )
 """Stands where a picture will be: a run that is killed then says what became of it."""
 _VERDICTS = {
-    Outcome.PASSED: "Passed",
-    Outcome.FAILED: "Failed",
-    Outcome.INCONCLUSIVE: "Inconclusive: not measured, so not passed",
-    Outcome.BLOCKED: "Blocked: an outer layer failed",
-    Outcome.SKIPPED: "Does not apply",
+    Outcome.PASSED: say("Passed"),
+    Outcome.FAILED: say("Failed"),
+    Outcome.INCONCLUSIVE: say("Inconclusive: not measured, so not passed"),
+    Outcome.BLOCKED: say("Blocked: an outer layer failed"),
+    Outcome.SKIPPED: say("Does not apply"),
 }
 
 
-def finding_text(finding: Finding, *, simulated: bool, table: Sequence[str] | None = None) -> str:
+def finding_text(
+    finding: Finding,
+    *,
+    simulated: bool,
+    table: Sequence[str] | None = None,
+    told: Callable[[str], str] = str,
+) -> str:
     """Verdict, likely cause and next step, figures and limits; ``table`` stands for the latter where it is given."""
-    first, *rest = finding.message.splitlines()
-    lead = "inconclusive: " if finding.outcome is Outcome.INCONCLUSIVE else "blocked: "
-    lines = [f"**{_VERDICTS[finding.outcome]}** — {markdown(first.removeprefix(lead))}", ""]
-    lines += [f"- {markdown(line)}" for line in rest]
-    lines += [f"- note: {markdown(text)}" for text in finding.warnings]
-    lines += ["", *(evidence_table(finding.evidence, check=finding.check) if table is None else table)]
+    seen = say("{layer}: {seen}", layer=finding.layer, seen=finding.seen)
+    lines = [f"**{told(_VERDICTS[finding.outcome])}** — {markdown(told(seen))}", ""]
+    for line in (
+        say("likely: {likely}", likely=finding.likely) if finding.likely else "",
+        say("try: {remedy}", remedy=finding.advice) if finding.advice else "",
+        *(say("note: {text}", text=text) for text in finding.warnings),
+    ):
+        lines += [f"- {markdown(told(line))}"] if line else []
+    lines += ["", *(evidence_table(finding.evidence, check=finding.check, told_in=told) if table is None else table)]
     if simulated:
-        lines += ["", SIMULATED]
+        lines += ["", told(SIMULATED)]
     return "\n".join(lines)
 
 
-def evidence_table(evidence: Mapping[str, Scalar], *, check: str = "") -> list[str]:
+def evidence_table(
+    evidence: Mapping[str, Scalar], *, check: str = "", told_in: Callable[[str], str] = str
+) -> list[str]:
     """What was measured, each figure beside its limit and what is left to it; empty where nothing was."""
     told = measured(evidence, check=check)
     if not told.figures and not told.loose_limits:
         return []
     with_limits = bool(told.loose_limits) or any(one.limit_name for one in told.figures)
     lines = (
-        ["| measured | value | limit | left |", "|---|--:|---|--:|"]
+        [told_in(say("| measured | value | limit | left |")), "|---|--:|---|--:|"]
         if with_limits
-        else ["| measured | value |", "|---|--:|"]
+        else [told_in(say("| measured | value |")), "|---|--:|"]
     )
     for one in told.figures:
         row = f"| {_plain(one.name)} | {_written(one.name, one.value, one.uncertainty)} |"

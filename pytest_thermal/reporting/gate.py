@@ -13,6 +13,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.reporting.observed import How, Observed
 
 
@@ -87,7 +88,7 @@ class Item:
     def name(self) -> str:
         """What to call it in a list: check and subject, else the test's own name."""
         if not self.check:
-            return self.test.rsplit("/", 1)[-1] or "the run"
+            return self.test.rsplit("/", 1)[-1] or say("the run")
         return f"{self.check}[{self.subject}]" if self.subject else self.check
 
 
@@ -151,7 +152,7 @@ def decide(
     items += not_asked
     critical += len(not_asked)
     if not items and not passed:
-        items.append(_of_run(Trouble(seen="no critical check was measured", advice="pytest suites --gate")))
+        items.append(_of_run(Trouble(seen=say("no critical check was measured"), advice=say("pytest suites --gate"))))
     items.sort(key=lambda item: item.decides is not Decision.NO_GO)  # stable: what failed comes first
     decision = items[0].decides if items else Decision.GO
     return Verdict(
@@ -180,31 +181,42 @@ def doubts(run: Mapping[str, object], bench: str | None) -> list[Trouble]:
     if run["source"] == "log":
         return [
             Trouble(
-                seen=f"{where}: nothing says of which machine this log is, or that it is whole",
-                likely="it was recorded by another program",
-                advice="a run directory, or a run on the bench",
+                seen=say("{where}: nothing says of which machine this log is, or that it is whole", where=where),
+                likely=say("it was recorded by another program"),
+                advice=say("a run directory, or a run on the bench"),
             )
         ]
     found = []
     if run["state"] != "finished":
         found.append(
             Trouble(
-                seen=f"{where}: the run that is judged again is {run['state']}", advice="a run that went to its end"
+                seen=say("{where}: the run that is judged again is {state}", where=where, state=run["state"]),
+                advice=say("a run that went to its end"),
             )
         )
     if isinstance(changed, Sequence) and changed:
         found.append(
             Trouble(
-                seen=f"{where}: {len(changed)} of its files are not as they were when the run ended: {changed[0]}",
-                likely="they were edited, or copied in part",
-                advice="the run directory as it was written",
+                seen=say(
+                    "{where}: {count} of its files are not as they were when the run ended: {changed}",
+                    where=where,
+                    count=len(changed),
+                    changed=changed[0],
+                ),
+                likely=say("they were edited, or copied in part"),
+                advice=say("the run directory as it was written"),
             )
         )
     if run["source"] == "replayed" and bench is not None and run["bench"] != bench:
         found.append(
             Trouble(
-                seen=f"{where}: it was recorded on bench {run['bench'] or 'unknown'}, and this gate is about {bench}",
-                advice="a run of this bench",
+                seen=say(
+                    "{where}: it was recorded on bench {bench}, and this gate is about {bench_2}",
+                    where=where,
+                    bench=run["bench"] or say("unknown"),
+                    bench_2=bench,
+                ),
+                advice=say("a run of this bench"),
             )
         )
     return found
@@ -214,23 +226,24 @@ def doubts(run: Mapping[str, object], bench: str | None) -> list[Trouble]:
 
 _WORDS: Mapping[How, tuple[str, str, str]] = {
     How.NOT_RUN: (
-        "the run ended before it",
-        "-x, --maxfail, Ctrl-C, or a worker that crashed",
-        "pytest suites --gate, without -x",
+        say("the run ended before it"),
+        say("-x, --maxfail, Ctrl-C, or a worker that crashed"),
+        say("pytest suites --gate, without -x"),
     ),
-    How.DESELECTED: ("left out of this run", "-k, -m or --deselect", "pytest suites --gate, without them"),
+    How.DESELECTED: (
+        say("left out of this run"),
+        say("-k, -m or --deselect"),
+        say("pytest suites --gate, without them"),
+    ),
     How.EXPECTED: (
-        "known to fail (xfail), so it proves nothing",
+        say("known to fail (xfail), so it proves nothing"),
         "",
-        "take the mark off, or mark it advisory if it must not block",
+        say("take the mark off, or mark it advisory if it must not block"),
     ),
 }
-_ACCEPT = (
-    "make it apply, or accept it with a reason: thermal_gate_accept in the ini file, {name} = why, and who says so"
-)
-_SIMULATED = {
-    "likely": "the demo bench stood in for the machine",
-    "advice": "--bench DIR of the machine that goes into production",
+_SIMULATED: Mapping[str, str] = {
+    "likely": say("the demo bench stood in for the machine"),
+    "advice": say("--bench DIR of the machine that goes into production"),
 }
 
 
@@ -249,7 +262,7 @@ def _item(one: Observed) -> Item | None:
     if one.how is How.PASSED:
         if not one.simulated:
             return None
-        seen = f"simulated: {found.seen}" if found is not None else "simulated"
+        seen = say("simulated: {seen}", seen=found.seen) if found is not None else "simulated"
         return _told(one, found, kind="simulated", decides=Decision.NOT_DECIDED, seen=seen, **_SIMULATED)
     if one.how is How.SKIPPED:
         return _skipped(one, found)
@@ -261,10 +274,24 @@ def _skipped(one: Observed, found: Finding | None) -> Item:
     blocked = found.outcome is Outcome.BLOCKED if found is not None else one.message.startswith("blocked: ")
     if blocked:
         return _told(
-            one, found, kind="blocked", decides=Decision.NOT_DECIDED, advice="what blocks it first, then this run again"
+            one,
+            found,
+            kind="blocked",
+            decides=Decision.NOT_DECIDED,
+            advice=say("what blocks it first, then this run again"),
         )
     name = Need(check=one.check or _function(one.test), subject=one.subject).name
-    return _told(one, found, kind="skipped", decides=Decision.NOT_DECIDED, advice=_ACCEPT.format(name=name))
+    return _told(
+        one,
+        found,
+        kind="skipped",
+        decides=Decision.NOT_DECIDED,
+        advice=say(
+            "make it apply, or accept it with a reason: thermal_gate_accept in the ini file, "
+            "{name} = why, and who says so",
+            name=name,
+        ),
+    )
 
 
 def _told(
@@ -285,7 +312,7 @@ def _told(
     return Item(
         kind=kind,
         decides=decides,
-        seen=seen or own[0] or "it gave no reason",
+        seen=seen or own[0] or say("it gave no reason"),
         likely=likely or own[1],
         advice=advice or own[2],
         test=one.test,
@@ -339,9 +366,9 @@ def _not_asked(need: Need) -> Item:
     return Item(
         kind="not asked",
         decides=Decision.NOT_DECIDED,
-        seen="no critical test of this run asked for it",
-        likely="only a part of the suites was named",
-        advice="pytest suites --gate",
+        seen=say("no critical test of this run asked for it"),
+        likely=say("only a part of the suites was named"),
+        advice=say("pytest suites --gate"),
         check=need.check,
         subject=need.subject,
     )
@@ -372,15 +399,24 @@ def _because(decision: Decision, items: Sequence[Item], *, passed: int, critical
     failed = sum(item.decides is Decision.NO_GO for item in items)
     still_open = sum(item.decides is Decision.NOT_DECIDED and item.kind != "run" for item in items)
     if decision is Decision.GO:
-        skips = f"; {accepted} more skipped, as accepted" if accepted else ""
-        return f"all {passed} critical checks were measured and passed{skips}"
+        skips = say("; {accepted} more skipped, as accepted", accepted=accepted) if accepted else ""
+        return say("all {passed} critical checks were measured and passed{skips}", passed=passed, skips=skips)
     if decision is Decision.NO_GO:
-        return f"{failed} failed" + (
-            f", {still_open} more of {critical} critical checks are open" if still_open else ""
+        return say("{failed} failed", failed=failed) + (
+            say(", {still_open} more of {critical} critical checks are open", still_open=still_open, critical=critical)
+            if still_open
+            else ""
         )
     whole = [item.seen for item in items if item.kind == "run"]
     if still_open:
         simulated = sum(item.kind == "simulated" for item in items)
-        also = f", {simulated} of them because they are simulated" if simulated else ""
-        whole.append(f"{still_open} of {critical} critical checks are open{also}")
-    return "; ".join(whole)
+        also = say(", {simulated} of them because they are simulated", simulated=simulated) if simulated else ""
+        whole.append(
+            say(
+                "{still_open} of {critical} critical checks are open{also}",
+                still_open=still_open,
+                critical=critical,
+                also=also,
+            )
+        )
+    return joined("; ", whole)

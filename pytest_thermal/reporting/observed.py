@@ -81,7 +81,7 @@ def plain_finding(found: Finding) -> dict[str, Any]:
 
 
 def finding_of(data: Mapping[str, Any]) -> Finding:
-    """The finding that `plain_finding` wrote down."""
+    """The finding that `plain_finding` wrote down, ``packed`` or not."""
     told = unpacked(data)
     return Finding(**{**told, "outcome": Outcome(told["outcome"]), "warnings": tuple(told["warnings"])})
 

@@ -7,6 +7,8 @@ from collections.abc import Generator
 import httpx
 from pydantic import SecretStr
 
+from pytest_thermal.model.said import say
+
 
 class KeyAuth(httpx.Auth):
     """Sends ``Authorization: Bearer <key>`` to the origin of ``base_url`` and nowhere else; its repr shows no key."""
@@ -29,13 +31,13 @@ def unsendable(key: SecretStr) -> str | None:
     """Why ``key`` cannot stand in a header (RFC 9110 field value: visible ASCII), or None; never quotes the key."""
     text = key.get_secret_value()
     if not text.strip():
-        return "it is empty"
+        return say("it is empty")
     if not text.isascii():
-        return "it holds characters that are not ASCII (a full-width character, a typographic dash or quote?)"
+        return say("it holds characters that are not ASCII (a full-width character, a typographic dash or quote?)")
     if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
-        return "it holds a line break or another control character"
+        return say("it holds a line break or another control character")
     if text != text.strip():
-        return "there is white space around it"
+        return say("there is white space around it")
     return None
 
 

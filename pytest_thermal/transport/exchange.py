@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from pytest_thermal.model.said import say
 from pytest_thermal.transport.deadline import Patience
 
 BODY_LIMIT_BYTES = 2_000_000
@@ -165,12 +166,21 @@ def exchange(
         for chunk in response.iter_bytes():
             body += chunk
             if len(body) > BODY_LIMIT_BYTES:
-                known |= {"fault": Fault.OVERSIZE, "fault_text": f"longer than {BODY_LIMIT_BYTES:,} bytes"}
+                known |= {
+                    "fault": Fault.OVERSIZE,
+                    "fault_text": say("longer than {body_limit_bytes:,} bytes", body_limit_bytes=BODY_LIMIT_BYTES),
+                }
                 break
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, not a crash
         fault, text = read_fault(error, began=response is not None)
         if isinstance(error, httpx.ReadTimeout) and patience.spent:
-            fault, text = Fault.SLOW, f"not whole after {time.perf_counter() - begin:.1f} s, though bytes kept coming"
+            fault, text = (
+                Fault.SLOW,
+                say(
+                    "not whole after {perf_counter:.1f} s, though bytes kept coming",
+                    perf_counter=time.perf_counter() - begin,
+                ),
+            )
         known |= {"fault": fault, "fault_text": text}
     finally:
         if response is not None:
@@ -217,7 +227,7 @@ def _system_fault(error: BaseException, *, began: bool) -> tuple[Fault, str] | N
     for cause in _chain(error):
         if isinstance(cause, ssl.SSLError):
             if isinstance(error, httpx.ReadError | httpx.WriteError) and isinstance(cause, _TLS_ENDS):
-                return (Fault.CUT if began else Fault.CLOSED), "the TLS connection ended"
+                return (Fault.CUT if began else Fault.CLOSED), say("the TLS connection ended")
             return Fault.TLS, getattr(cause, "reason", None) or str(cause)
     for cause in _chain(error):
         if isinstance(cause, socket.gaierror):
@@ -231,13 +241,13 @@ def _system_fault(error: BaseException, *, began: bool) -> tuple[Fault, str] | N
 def _http_fault(error: BaseException, *, began: bool) -> tuple[Fault, str]:
     text = str(error) or type(error).__name__
     if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
-        return (Fault.CUT, "the answer stopped half-way") if began else (Fault.SILENCE, "no answer in time")
+        return (Fault.CUT, say("the answer stopped half-way")) if began else (Fault.SILENCE, say("no answer in time"))
     for kinds, fault, fault_begun, words in _BY_CLASS:
         if isinstance(error, kinds):
             return (fault_begun if began else fault), words or text
     if isinstance(error, httpx.RemoteProtocolError):
         return _protocol_fault(text, began=began)
-    return Fault.OTHER, f"{type(error).__name__}: {text}"
+    return Fault.OTHER, say("{name}: {text}", name=type(error).__name__, text=text)
 
 
 def _protocol_fault(text: str, *, began: bool) -> tuple[Fault, str]:
@@ -246,22 +256,27 @@ def _protocol_fault(text: str, *, began: bool) -> tuple[Fault, str]:
     if "disconnected" in text.lower():
         return Fault.CLOSED, text
     if "location header" in text.lower():
-        return Fault.OTHER, f"a redirect to something that is no address ({text})"
+        return Fault.OTHER, say("a redirect to something that is no address ({text})", text=text)
     return Fault.NOT_HTTP, text
 
 
 _TLS_ENDS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 _BY_CLASS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Fault, Fault, str], ...] = (
-    ((httpx.ConnectTimeout, httpx.PoolTimeout), Fault.CONNECT_TIMEOUT, Fault.CONNECT_TIMEOUT, "no connection in time"),
+    (
+        (httpx.ConnectTimeout, httpx.PoolTimeout),
+        Fault.CONNECT_TIMEOUT,
+        Fault.CONNECT_TIMEOUT,
+        say("no connection in time"),
+    ),
     (httpx.ProxyError, Fault.PROXY, Fault.PROXY, ""),
-    (httpx.DecodingError, Fault.CUT, Fault.CUT, "it is not in the encoding that its head names"),
+    (httpx.DecodingError, Fault.CUT, Fault.CUT, say("it is not in the encoding that its head names")),
     # The text of these may quote the header, and with it the key.
     (
         (httpx.LocalProtocolError, httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError),
         Fault.UNSENDABLE,
         Fault.UNSENDABLE,
-        "it cannot be written as HTTP",
+        say("it cannot be written as HTTP"),
     ),
     ((httpx.ReadError, httpx.WriteError), Fault.CLOSED, Fault.CUT, ""),
 )

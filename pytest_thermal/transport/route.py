@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from pytest_thermal.model.said import say
+
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
@@ -98,10 +100,17 @@ def _read_proxy(name: str, value: str) -> Proxy:
         host, port = None, None
     else:
         if host and parts.scheme not in DEFAULT_PORTS:
-            raise ValueError(f"${name} names a proxy of a kind that is not known: {parts.scheme}://{host}")
+            raise ValueError(
+                say(
+                    "${name} names a proxy of a kind that is not known: {scheme}://{host}",
+                    name=name,
+                    scheme=parts.scheme,
+                    host=host,
+                )
+            )
     if not host:
         # The value is not shown: there may be a password in it.
-        raise ValueError(f"${name} is no address of a proxy (expected: http://host:port)")
+        raise ValueError(say("${name} is no address of a proxy (expected: http://host:port)", name=name))
     return Proxy(url=value, variable=name, scheme=parts.scheme, host=host, port=port or DEFAULT_PORTS[parts.scheme])
 
 

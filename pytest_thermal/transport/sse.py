@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from pytest_thermal.model.said import say
 from pytest_thermal.transport.deadline import Patience
 from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, Exchange, Fault, read_fault, read_json, send
 
@@ -91,16 +92,25 @@ def stream_exchange(
                 done = True
                 patience.end_within(AFTER_DONE_SECONDS)
             if len(raw) > BODY_LIMIT_BYTES:
-                known |= {"fault": Fault.OVERSIZE, "fault_text": f"longer than {BODY_LIMIT_BYTES:,} bytes"}
+                known |= {
+                    "fault": Fault.OVERSIZE,
+                    "fault_text": say("longer than {body_limit_bytes:,} bytes", body_limit_bytes=BODY_LIMIT_BYTES),
+                }
                 break
     except httpx.ReadTimeout:
         if done:
             pass
         elif patience.spent:
-            text = f"still not at its end after {time.perf_counter() - begin:.1f} s, though bytes kept coming"
+            text = say(
+                "still not at its end after {perf_counter:.1f} s, though bytes kept coming",
+                perf_counter=time.perf_counter() - begin,
+            )
             known |= {"fault": Fault.SLOW, "fault_text": text}
         else:
-            known |= {"fault": Fault.SILENCE, "fault_text": f"no byte for {stall_seconds:g} s"}
+            known |= {
+                "fault": Fault.SILENCE,
+                "fault_text": say("no byte for {stall_seconds:g} s", stall_seconds=stall_seconds),
+            }
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, not a crash
         fault, text = read_fault(error, began=response is not None)
         known |= {"fault": fault, "fault_text": text}

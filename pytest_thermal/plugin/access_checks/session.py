@@ -11,11 +11,12 @@ import pytest
 
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.findings import Scalar
-from pytest_thermal.model.said import say
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.evidence.properties import add_properties
 from pytest_thermal.plugin.keys import ACCESS, FINDINGS
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class AccessSession:
         """Whether the gateway of domain ``name`` stayed healthy since it first answered, with one poll more now."""
         setting = self.active.bench.health_check
         if not setting.enabled:
-            return _health_finding(name, Outcome.SKIPPED, "health_check is not enabled in the bench file")
+            return _health_finding(name, Outcome.SKIPPED, say("health_check is not enabled in the bench file"))
         for check in ("http", "key", "models"):
             reached = self.finding(name, check)
             if reached.outcome is Outcome.BLOCKED:
@@ -98,23 +99,29 @@ class AccessSession:
             "interval_seconds": setting.interval_seconds,
         }
         if not log.breaks:
-            return _health_finding(name, Outcome.PASSED, f"healthy in all {log.polls} polls", evidence=evidence)
+            return _health_finding(
+                name, Outcome.PASSED, say("healthy in all {polls} polls", polls=log.polls), evidence=evidence
+            )
         if log.healthy == 0:
             return _health_finding(
                 name,
                 Outcome.FAILED,
-                f"never healthy in {log.polls} health polls: {log.breaks[0].seen}",
-                likely=f"health_check.endpoint {setting.endpoint} is not this gateway's",
-                advice="the gateway's own health path, or /v1/models",
+                say("never healthy in {polls} health polls: {seen}", polls=log.polls, seen=log.breaks[0].seen),
+                likely=say("health_check.endpoint {endpoint} is not this gateway's", endpoint=setting.endpoint),
+                advice=say("the gateway's own health path, or /v1/models"),
                 evidence=evidence,
             )
         return _health_finding(
             name,
             Outcome.FAILED,
-            f"{len(log.breaks)} break{'s' if len(log.breaks) > 1 else ''} in {log.polls} health polls: "
-            + "; ".join(entry.line for entry in log.breaks[:5]),
-            likely="the gateway restarted or was overloaded while the suite ran",
-            advice="the gateway's log at these times; checks that failed at the same time may have this cause",
+            say(
+                "{breaks} in {polls} health polls: {when}",
+                breaks=say("1 break") if len(log.breaks) == 1 else say("{count} breaks", count=len(log.breaks)),
+                polls=log.polls,
+                when=joined("; ", (entry.line for entry in log.breaks[:5])),
+            ),
+            likely=say("the gateway restarted or was overloaded while the suite ran"),
+            advice=say("the gateway's log at these times; checks that failed at the same time may have this cause"),
             evidence=evidence,
         )
 
@@ -136,9 +143,10 @@ class AccessSession:
         health = []
         for name, monitor in self._monitors.items():
             log = monitor.log()
-            health += [clean.text(f"{name}: {entry.line}") for entry in log.breaks]
+            health += [clean.text(say("{name}: {entry}", name=name, entry=entry.line)) for entry in log.breaks]
             if not log.breaks:
-                health.append(f"{name}: healthy in {log.polls} poll{'s' if log.polls != 1 else ''}")
+                polls = say("1 poll") if log.polls == 1 else say("{count} polls", count=log.polls)
+                health.append(say("{name}: healthy in {polls}", name=name, polls=polls))
         return Ending(
             node=node,
             bench=self.active.header(),
@@ -201,8 +209,9 @@ class Access:
 
     def _conclude(self, found: Finding) -> Finding:
         __tracebackhide__ = True
+        told = catalogue(self._item.config)
         for text in found.warnings:
-            self._item.warn(FindingWarning(f"{found.layer}: {text}"))
+            self._item.warn(FindingWarning(told(say("{layer}: {text}", layer=found.layer, text=text))))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 

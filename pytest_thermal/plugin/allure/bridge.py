@@ -18,6 +18,7 @@ from pytest_thermal.plugin.allure.fleet import illustrate_fleet
 from pytest_thermal.plugin.allure.pictures import Noted, illustrate, is_pictured
 from pytest_thermal.plugin.evidence.node import bench_of, node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS
+from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Finding
@@ -88,7 +89,8 @@ class AllureBridge:
         thermal = item.get_closest_marker("thermal") is not None
         # A run that is replayed may be of the demo bench though this bench is real, and the other way round.
         simulated = bool(first.evidence.get("simulated", False)) if thermal else active.bench.demo
-        title = _first_line(item)
+        told = catalogue(self._config)
+        title = told.template(_first_line(item))
         if title:
             allure.dynamic.title(f"{title} [{first.subject}]" if thermal or len(active.bench.domains) > 1 else title)
         allure.dynamic.epic(("Thermal" if thermal else "Access") + (" (simulated)" if simulated else ""))
@@ -105,9 +107,9 @@ class AllureBridge:
             allure.dynamic.link(url, name=name)
         texts = []
         for finding in findings:
-            texts.append(finding_text(finding, simulated=simulated))
+            texts.append(finding_text(finding, simulated=simulated, told=told))
             if thermal and is_pictured(finding):
-                texts.append(PENDING)
+                texts.append(told(PENDING))
         allure.dynamic.description("\n\n".join(texts))
         if thermal:
             self._shaper.current = Noted(result_id="", findings=tuple(findings), simulated=simulated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_thermal.model import Outcome
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin.evidence.node import node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, THERMAL
+from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.findings import Judgement
@@ -83,6 +85,7 @@ class _Illustrator:
         self._config = config
         active = config.stash.get(ACTIVE_BENCH, None)
         self._clean = str if active is None else active.redactor.text
+        self._told = catalogue(config)
         self._results: WrittenResults = WrittenResults(folder, [one.result_id for one in noted])
         self._view = View(judgement)
         self._why_none = why_no_pictures()
@@ -107,7 +110,7 @@ class _Illustrator:
     def _described(self, finding: Finding, *, simulated: bool) -> tuple[str, list[Attachment]]:
         from pytest_thermal.reporting.allure_descriptions import picture_text
 
-        words = thermal_words(self._view.judgement, finding, simulated=simulated)
+        words = thermal_words(self._view.judgement, finding, simulated=simulated, told=self._told)
         picture, why_none = self._picture(finding)
         if picture is not None:  # limits say where they came from, and a bench file may say anything
             svg = self._clean(picture.svg.decode("utf-8")).encode("utf-8")
@@ -128,15 +131,14 @@ class _Illustrator:
         if not is_pictured(finding) or (finding.outcome is Outcome.PASSED and self._is_minor(finding)):
             return None, ""
         if self._painter is None:
-            return None, f"*No picture: {self._why_none}*"
+            return None, self._told(say("*No picture: {why_none}*", why_none=self._why_none))
         scene = phase_scene(view, finding.subject) if finding.check == "phase" else finding_scene(view, finding)
         if scene is None:
-            return None, "*No picture: nothing was recorded that could be drawn.*"
+            return None, self._told(say("*No picture: nothing was recorded that could be drawn.*"))
         if self._left <= 0 or time.process_time() > self._until:
-            return (
-                None,
-                f"*No picture: this run has many of them. `--replay {view.recording.path.name} -k …` draws it.*",
-            )
+            name = view.recording.path.name
+            many = say("*No picture: this run has many of them. `--replay {name} -k …` draws it.*", name=name)
+            return None, self._told(many)
         self._left -= 1
         wanted = finding.check == "phase" or finding.outcome is Outcome.FAILED
         return self._painter.paint(scene, svg=wanted), ""
@@ -170,14 +172,14 @@ class _Illustrator:
             self._results.attach_to_run(content, name=name, kind="text/html", suffix="html")
 
 
-def thermal_words(judgement: Judgement, finding: Finding, *, simulated: bool) -> str:
+def thermal_words(judgement: Judgement, finding: Finding, *, simulated: bool, told: Callable[[str], str] = str) -> str:
     """A finding in words and tables; of a phase also what changed in it."""
     from pytest_thermal.reporting.allure_descriptions import finding_text
     from pytest_thermal.reporting.phase_table import phase_table
 
     # That it lasted as long as planned is in its words already; what changed in it is not.
-    table = phase_table(judgement, finding.subject) if finding.check == "phase" else None
-    return finding_text(finding, simulated=simulated, table=table)
+    table = phase_table(judgement, finding.subject, told) if finding.check == "phase" else None
+    return finding_text(finding, simulated=simulated, table=table, told=told)
 
 
 def _rank(finding: Finding) -> int:

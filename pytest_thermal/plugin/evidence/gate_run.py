@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import platform
 import subprocess
-import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_thermal import __version__
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.plugin import options
+from pytest_thermal.plugin.columns import wrapped
 from pytest_thermal.plugin.evidence.node import own_node
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
+from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.evidence.observing import Observer
@@ -28,9 +30,20 @@ if TYPE_CHECKING:
 
 GATE_FILE = Path("reports") / "gate.json"
 """Below the folder that pytest was started in."""
-GOES_ON = "the run goes on, or it ended without a word"
-_WIDTH = 80
+GOES_ON = say("the run goes on, or it ended without a word")
 _SHOWN_NAMES = 12
+_DECISIONS: Mapping[str, str] = {"go": say("GO"), "no-go": say("NO-GO"), "not decided": say("NOT DECIDED")}
+_KINDS: Mapping[str, str] = {
+    "failed": say("failed"),
+    "inconclusive": say("inconclusive"),
+    "broken": say("broken"),
+    "blocked": say("blocked"),
+    "expected failure": say("expected failure"),
+    "simulated": say("simulated"),
+    "not run": say("not run"),
+    "deselected": say("deselected"),
+    "not asked": say("not asked"),
+}
 _MARKUP: dict[str, dict[str, bool]] = {
     "go": {"green": True, "bold": True},
     "no-go": {"red": True, "bold": True},
@@ -75,7 +88,9 @@ class GateRun:
         try:
             self._write(running(self._circumstances(None), because))
         except OSError as error:
-            raise pytest.UsageError(f"--gate: {unwritable(gate_path(self._config), error)}") from None
+            raise pytest.UsageError(
+                say("--gate: {unwritable}", unwritable=unwritable(gate_path(self._config), error))
+            ) from None
 
     def finish(self, session: pytest.Session, observer: Observer, exitstatus: int) -> None:
         """Decide, write, and let pytest fail unless the answer is go. Never raises."""
@@ -98,33 +113,44 @@ class GateRun:
             self.verdict = verdict(told)
             if self.verdict.decision is Decision.GO and session.exitstatus != pytest.ExitCode.OK:
                 # Somebody else lets this run fail, for a reason that is in no test.
-                ends = f"pytest ends with exit code {int(session.exitstatus)} although no test failed"
-                self.verdict = verdict([*told, Trouble(seen=ends, advice="see the warnings above")])
+                ends = say(
+                    "pytest ends with exit code {exitstatus} although no test failed",
+                    exitstatus=int(session.exitstatus),
+                )
+                self.verdict = verdict([*told, Trouble(seen=ends, advice=say("see the warnings above"))])
             self._write(ended(self._circumstances(observer), self.verdict, observed))
         except OSError as error:
             self.trouble = unwritable(gate_path(self._config), error)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is not go
-            self.trouble = f"the gate could not be decided: {type(error).__name__}: {error}"
+            self.trouble = say("the gate could not be decided: {name}: {error}", name=type(error).__name__, error=error)
         undecided = self.verdict is None or bool(self.verdict.blocking) or bool(self.trouble)
         if undecided and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def write_summary(self, terminal: Any) -> None:
         """The decision in one line, and what stands in the way."""
-        terminal.section("gate", sep="=", blue=True)
+        told = catalogue(self._config)
+        terminal.section(told(say("gate")), sep="=", blue=True)
         # Whatever could not be written down is not decided, though it be go.
         decision = "not decided" if self.verdict is None or self.trouble else str(self.verdict.decision)
         because = self.trouble or (self.verdict.because if self.verdict is not None else "")
-        for line in _wrap(f"{decision.upper()}: {because}"):
+        head = say("{decision}: {because}", decision=_DECISIONS[decision], because=because)
+        for line in _wrap(told(head)):
             terminal.write_line(line, **_MARKUP[decision])
         if self.verdict is not None:
-            for line in item_lines(self.verdict.blocking):
+            for line in item_lines(self.verdict.blocking, told):
                 terminal.write_line(line)
             for one in self.verdict.accepted:
-                for line in _wrap(f"accepted: {one.item.name}: {one.item.seen} ({one.acceptance.reason})", "  "):
+                accepted = say(
+                    "accepted: {name}: {seen} ({reason})",
+                    name=one.item.name,
+                    seen=one.item.seen,
+                    reason=one.acceptance.reason,
+                )
+                for line in _wrap(told(accepted), "  "):
                     terminal.write_line(line)
         if not self.trouble:
-            terminal.write_line(f"{GATE_FILE} says it in full")
+            terminal.write_line(told(say("{gate_file} says it in full", gate_file=GATE_FILE)))
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -165,66 +191,78 @@ def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iter
 
     if config.option.collectonly:
         yield Trouble(
-            seen="tests were only listed (--collect-only): nothing was run", advice="pytest suites --gate, without it"
+            seen=say("tests were only listed (--collect-only): nothing was run"),
+            advice=say("pytest suites --gate, without it"),
         )
         return
     if observer.collection_errors:
         yield Trouble(
-            seen=f"{len(observer.collection_errors)} could not be collected: {observer.collection_errors[0]}",
-            likely="a test file with a mistake in it, or a path that is not there",
-            advice="see ERRORS above",
+            seen=say(
+                "{count} could not be collected: {collection_errors}",
+                count=len(observer.collection_errors),
+                collection_errors=observer.collection_errors[0],
+            ),
+            likely=say("a test file with a mistake in it, or a path that is not there"),
+            advice=say("see ERRORS above"),
         )
     elif observer.interrupted or exitstatus == pytest.ExitCode.INTERRUPTED or exitstatus > 128:
-        reason = observer.interrupted or "Ctrl-C or a signal"
-        yield Trouble(seen=f"interrupted: {reason}", advice="let it run to its end")
+        reason = observer.interrupted or say("Ctrl-C or a signal")
+        yield Trouble(seen=say("interrupted: {reason}", reason=reason), advice=say("let it run to its end"))
     elif exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-        yield Trouble(seen="pytest itself, or a plugin, failed: INTERNALERROR", advice="see INTERNALERROR above")
+        yield Trouble(
+            seen=say("pytest itself, or a plugin, failed: INTERNALERROR"), advice=say("see INTERNALERROR above")
+        )
     elif exitstatus == pytest.ExitCode.USAGE_ERROR:
-        yield Trouble(seen="the run was refused: a usage error", advice="see ERROR above")
+        yield Trouble(seen=say("the run was refused: a usage error"), advice=say("see ERROR above"))
     for lost in observer.lost_workers:
         yield Trouble(
-            seen=f"xdist's worker {lost}: what it had to tell is lost",
-            likely="a test ended its process, or the machine ran out of memory",
-            advice="pytest suites --gate, without -n",
+            seen=say("xdist's worker {lost}: what it had to tell is lost", lost=lost),
+            likely=say("a test ended its process, or the machine ran out of memory"),
+            advice=say("pytest suites --gate, without -n"),
         )
     for kind, folder in (("access", "suites/supernode"), ("thermal", "suites/thermal")):
         # What a fleet's nodes brought back are thermal runs, judged one by one.
         known = {kind, "fleet"} if kind == "thermal" else {kind}
         if not known & observer.kinds and not observer.lost_workers:
             yield Trouble(
-                seen=f"no {kind} check was collected",
-                likely=f"{folder} was not named, or could not be collected",
-                advice="pytest suites --gate",
+                seen=say("no {kind} check was collected", kind=kind),
+                likely=say("{folder} was not named, or could not be collected", folder=folder),
+                advice=say("pytest suites --gate"),
             )
     named = next((bench["name"] for bench in observer.benches if not bench["simulated"]), None)
     for run in observer.runs:
         yield from doubts(run, named)
 
 
-def item_lines(items: Sequence[Item]) -> Iterator[str]:
+def item_lines(items: Sequence[Item], told: Callable[[str], str] = str) -> Iterator[str]:
     """Everything that stands in the way, those of one kind, cause and remedy together; good at 80 columns."""
     groups: dict[tuple[str, str, str, str], list[Item]] = {}
     for item in items:
-        told = item.seen if item.kind in ("failed", "inconclusive", "broken", "run", "blocked") else ""
+        own = item.seen if item.kind in ("failed", "inconclusive", "broken", "run", "blocked") else ""
         cause, advice = ("", "") if item.kind == "skipped" else (item.likely, item.advice)
-        groups.setdefault((item.kind, told, cause, advice), []).append(item)
+        groups.setdefault((item.kind, own, cause, advice), []).append(item)
     for (kind, seen, likely, advice), same in groups.items():
         if kind == "run":
-            yield from _wrap(f"the run: {seen}", "  ")
+            yield from _wrap(told(say("the run: {seen}", seen=seen)), "  ")
         elif kind == "skipped":
-            yield from (line for item in same for line in _wrap(f"skipped: {item.name}: {item.seen}", "  "))
-            yield from _wrap("try: make them apply, or accept each with a reason in the ini file:", "    ")
+            for item in same:
+                yield from _wrap(told(say("skipped: {name}: {seen}", name=item.name, seen=item.seen)), "  ")
+            remedy = say("make them apply, or accept each with a reason in the ini file:")
+            yield from _wrap(told(say("try: {remedy}", remedy=remedy)), "    ")
             yield "    thermal_gate_accept ="
-            yield from (f"        {name} = why, and who says so" for name in _names_to_accept(same))
+            why = told(say("why, and who says so"))
+            yield from (f"        {name} = {why}" for name in _names_to_accept(same))
             continue
         else:
-            names = [item.name for item in same]
-            more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-            head = f"{kind}: {', '.join(names[:_SHOWN_NAMES])}{more}"
-            yield from _wrap(f"{head}: {seen}" if seen else head, "  ")
-        for word, text in (("likely", likely), ("try", advice)):
-            if text:
-                yield from _wrap(f"{word}: {text}", "    ")
+            names: str = joined(", ", [item.name for item in same][:_SHOWN_NAMES])
+            if len(same) > _SHOWN_NAMES:
+                names += say(" and {count} more", count=len(same) - _SHOWN_NAMES)
+            head = say("{kind}: {names}", kind=_KINDS[kind], names=names)
+            yield from _wrap(told(say("{head}: {seen}", head=head, seen=seen) if seen else head), "  ")
+        if likely:
+            yield from _wrap(told(say("likely: {likely}", likely=likely)), "    ")
+        if advice:
+            yield from _wrap(told(say("try: {remedy}", remedy=advice)), "    ")
 
 
 def _names_to_accept(items: Sequence[Item]) -> list[str]:
@@ -234,10 +272,13 @@ def _names_to_accept(items: Sequence[Item]) -> list[str]:
 
 def unwritable(path: Path, error: OSError) -> str:
     """What to tell of a gate file that cannot be written."""
-    return (
-        f"{error.filename or path}: cannot be written: {error.strerror or error}\n"
-        "likely: the folder belongs to another user, is read-only, or its disk is full\n"
-        f"try: start pytest in a folder where {GATE_FILE} can be written"
+    return say(
+        "{filename}: cannot be written: {strerror}\nlikely: the folder belongs to another user, "
+        "is read-only, or its disk is full\ntry: start pytest in a folder where {gate_file} can "
+        "be written",
+        filename=error.filename or path,
+        strerror=error.strerror or error,
+        gate_file=GATE_FILE,
     )
 
 
@@ -264,13 +305,19 @@ def _acceptances(config: pytest.Config) -> tuple[Acceptance, ...]:
 
     for other in ("sensors", "find-concurrency"):
         if options.value(config, other):
-            raise pytest.UsageError(f"--gate and --{other} contradict each other: the latter runs no test")
+            raise pytest.UsageError(
+                say("--gate and --{other} contradict each other: the latter runs no test", other=other)
+            )
     found = []
     for line in config.getini(options.GATE_ACCEPT):
         pattern, equals, reason = (part.strip() for part in line.partition("="))
         if not (pattern and equals and reason):
             raise pytest.UsageError(
-                f"ini key {options.GATE_ACCEPT}: {line!r}\ntry: check = why it may be skipped, and who says so"
+                say(
+                    "ini key {gate_accept}: {line!r}\ntry: check = why it may be skipped, and who says so",
+                    gate_accept=options.GATE_ACCEPT,
+                    line=line,
+                )
             )
         found.append(Acceptance(pattern=pattern, reason=reason, origin=f"ini key {options.GATE_ACCEPT}"))
     return tuple(found)
@@ -279,12 +326,5 @@ def _acceptances(config: pytest.Config) -> tuple[Acceptance, ...]:
 def _wrap(text: str, indent: str = "") -> list[str]:
     lines = []
     for number, part in enumerate(text.splitlines()):
-        lines += textwrap.wrap(
-            part,
-            _WIDTH,
-            initial_indent=indent if number == 0 else indent + "  ",
-            subsequent_indent=indent + "  ",
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
+        lines += wrapped(part, first=indent if number == 0 else indent + "  ", rest=indent + "  ")
     return lines

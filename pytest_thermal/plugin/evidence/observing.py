@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_thermal.model.said import unpacked
+from pytest_thermal.model.said import plain, say, unpacked
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, FLEET, FLEET_NOT_ASKED, THERMAL
 from pytest_thermal.reporting.gate import Need
 from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
@@ -100,11 +100,13 @@ class Observer:
             if active is None or (active.is_fallback and kinds <= {"thermal", "fleet"})
             else [_bench(active)],
             "runs": ([] if thermal is None else _runs(thermal)) + ([] if fleet is None else _fleet_runs(fleet)),
-            "third_parties": [] if thermal is None else [plain_finding(found) for found in thermal.by_third_parties],
+            "third_parties": []
+            if thermal is None
+            else [plain_finding(found) for found in thermal.by_third_parties],
             "collection_errors": self.collection_errors,
         }
         # A worker's words reach a process that may not know the key.
-        return told if active is None else cast("dict[str, Any]", active.redactor.data(told))
+        return cast("dict[str, Any]", plain(told if active is None else active.redactor.data(told)))
 
     # ---------------------------------------------------------------------------------------------------------- hooks
 
@@ -134,7 +136,7 @@ class Observer:
             told["simulated"] = _is_simulated(item, told["findings"])
             told["message"] = _message(error)
             told["measured_bad"] = call.when == "call" and _is_measured_bad(error)
-            vars(report)["thermal"] = told
+            vars(report)["thermal"] = plain(told)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -168,7 +170,7 @@ class Observer:
         if told is not None:
             self.take(unpacked(told))
         if error:
-            self.lost_workers.append(f"{node.gateway.id}: {error}")
+            self.lost_workers.append(say("{gateway}: {error}", gateway=node.gateway.id, error=error))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

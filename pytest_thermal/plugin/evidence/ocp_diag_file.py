@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_thermal import __version__
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.evidence.node import node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH
@@ -40,15 +41,18 @@ class OcpDiagFile:
         self.trouble = ""
         if not has("ocptv"):
             raise pytest.UsageError(
-                "--ocp-diag needs ocptv, which is not installed\ntry: pip install 'pytest-thermal[ocp]'"
+                say("--ocp-diag needs ocptv, which is not installed\ntry: pip install 'pytest-thermal[ocp]'")
             )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_bytes(b"")
         except OSError as error:
             raise pytest.UsageError(
-                f"--ocp-diag: {self.path}: cannot be written: {error.strerror or error}\n"
-                "try: a file in a folder of your own"
+                say(
+                    "--ocp-diag: {path}: cannot be written: {strerror}\ntry: a file in a folder of your own",
+                    path=self.path,
+                    strerror=error.strerror or error,
+                )
             ) from None
 
     def finish(self, session: pytest.Session, observer: Observer, exitstatus: int) -> None:
@@ -80,7 +84,9 @@ class OcpDiagFile:
             text = "".join(f"{redactor.text(line)}\n" for line in lines)
             write_atomically(self.path, text.encode("utf-8", "replace"))
         except Exception as error:  # noqa: BLE001 - it must not take the run's other words along
-            self.trouble = f"--ocp-diag: {self.path}: {type(error).__name__}: {error}"
+            self.trouble = say(
+                "--ocp-diag: {path}: {name}: {error}", path=self.path, name=type(error).__name__, error=error
+            )
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
+from pytest_thermal.plugin.columns import padded
 from pytest_thermal.plugin.evidence.node import node_environ
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.sources import bench_sources
 from pytest_thermal.plugin.thermal_checks.termination import end_on_signals
 
 if TYPE_CHECKING:
     from pytest_thermal.experiment.concurrency_steps import Step
 
-HEAD = (
-    f"{'requests':>9}{'utilisation':>13}{'hottest':>10}{'change':>9}{'latency p50':>13}{'per second':>12}{'failed':>8}"
-)
+COLUMNS: Mapping[str, int] = {
+    say("requests"): 9,
+    say("utilisation"): 13,
+    say("hottest"): 10,
+    say("change"): 9,
+    say("latency p50"): 13,
+    say("per second"): 12,
+    say("failed"): 8,
+}
+"""Title and width, in columns."""
 
 
 def search(config: pytest.Config) -> int:
@@ -36,8 +47,9 @@ def search(config: pytest.Config) -> int:
     from pytest_thermal.recording import RecordingError
 
     active = active_bench(config)
+    told = catalogue(config)
     active.start()
-    _say([*active.header(), "", HEAD])
+    _say([*map(told, active.header()), "", head(told)])
     plan = plan_for(active.bench, {})
     restore = end_on_signals()
     try:
@@ -55,15 +67,31 @@ def search(config: pytest.Config) -> int:
                 tell=lambda step: _say([row(step)]),
             )
     except (ExperimentBrokenError, RecordingError, LoadError) as error:
-        _say(["", active.redactor.text(str(error))])
+        _say(["", active.redactor.text(told(active.redactor.text(error.message)))])
         return int(pytest.ExitCode.TESTS_FAILED)
     finally:
         restore()
     decision = found.decision
-    _say(["", f"concurrent_requests = {decision.concurrency}: {decision.because}"])
+    _say(
+        [
+            "",
+            told(
+                say(
+                    "concurrent_requests = {concurrency}: {because}",
+                    concurrency=decision.concurrency,
+                    because=decision.because,
+                )
+            ),
+        ]
+    )
     if not decision.full:
-        _say(["the bench was not loaded in full by inference alone"])
+        _say([told(say("the bench was not loaded in full by inference alone"))])
     return int(pytest.ExitCode.OK if decision.full else pytest.ExitCode.TESTS_FAILED)
+
+
+def head(told: Callable[[str], str]) -> str:
+    """The table's first line."""
+    return "".join(padded(told(title), width, right=True) for title, width in COLUMNS.items())
 
 
 def row(step: Step) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pytest_thermal.model.findings import told_lines
+from pytest_thermal.model.said import joined, say
+
 NEEDED = ("numpy", "scipy")
 
 
@@ -15,7 +18,11 @@ def require_thermal_extra(has: Callable[[str], bool] = lambda name: importlib.ut
     missing = [name for name in NEEDED if not has(name)]
     if missing:
         raise pytest.UsageError(
-            f"a thermal run needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed\n"
-            "likely: only the core of pytest-thermal was installed, which is all that the access gate needs\n"
-            "try: pip install 'pytest-thermal[thermal]'"
+            told_lines(
+                say("a thermal run needs {name}, which is not installed", name=missing[0])
+                if len(missing) == 1
+                else say("a thermal run needs {names}, which are not installed", names=joined(" and ", missing)),
+                likely=say("only the core of pytest-thermal was installed, which is all that the access gate needs"),
+                remedy=say("pip install 'pytest-thermal[thermal]'"),
+            )
         )

@@ -37,8 +37,10 @@ def thermal(request: pytest.FixtureRequest, thermal_run: ThermalRun) -> JudgedRu
         request.node.user_properties.append(("thermal_simulated", True))
     broken = session.broken()
     if broken:
-        lines = broken.splitlines()
-        pytest.skip(f"blocked: {lines[0]}")
+        from pytest_thermal.model.said import first_part, say
+        from pytest_thermal.plugin.outcomes import skip
+
+        skip(say("blocked: {because}", because=first_part(broken, "\n")))
     return JudgedRun(thermal_run, request.node)
 
 

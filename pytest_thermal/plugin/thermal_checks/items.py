@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.keys import BENCH_ERROR, THERMAL
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.thermal_checks.asked import NOT_ASKED, is_asked
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ def conclude(session: pytest.Session, node: str, *, interrupted: bool) -> dict[s
         ending = run.ending(node)
     except Exception as error:  # noqa: BLE001 - see above
         run.close()
-        text = f"thermal: the run could not be concluded: {type(error).__name__}: {error}"
-        warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+        text = say("thermal: the run could not be concluded: {name}: {error}", name=type(error).__name__, error=error)
+        warnings.warn(pytest.PytestWarning(catalogue(session.config)(text)), stacklevel=1)
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         return {}
     if run.bad_by_third_parties and session.exitstatus == pytest.ExitCode.OK:

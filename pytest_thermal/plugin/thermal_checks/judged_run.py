@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin.evidence.properties import add_properties
 from pytest_thermal.plugin.keys import FINDINGS
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 from pytest_thermal.plugin.parametrisation import NOTHING
 
@@ -187,8 +189,9 @@ class JudgedRun:
         self._item.stash.setdefault(FINDINGS, []).append(found)
         self._run.note(found)
         add_properties(self._item, found, simulated=self._run.simulated, run=self._run.path)
+        told = catalogue(self._item.config)
         for text in found.warnings:
-            self._item.warn(FindingWarning(f"{found.check}: {text}"))
+            self._item.warn(FindingWarning(told(say("{check}: {text}", check=found.check, text=text))))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 
@@ -199,7 +202,9 @@ def _nothing_measured(check: str) -> Finding:
         layer=check,
         subject=NOTHING,
         outcome=Outcome.INCONCLUSIVE,
-        seen="no temperature of a processor or an accelerator is measured on this bench",
-        likely="a virtual machine, a container without the host's /sys, or a driver that is missing",
-        advice="pytest --sensors says why for each source; cpu_temp_path and gpu_temp_cmd name a file and a command",
+        seen=say("no temperature of a processor or an accelerator is measured on this bench"),
+        likely=say("a virtual machine, a container without the host's /sys, or a driver that is missing"),
+        advice=say(
+            "pytest --sensors says why for each source; cpu_temp_path and gpu_temp_cmd name a file and a command"
+        ),
     )

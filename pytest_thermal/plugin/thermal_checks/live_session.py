@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.evidence.node import node_environ, own_node
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.sources import bench_sources
 from pytest_thermal.plugin.thermal_checks.metrics import check_metrics, serve_metrics
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, ThermalEnding, ThermalSession, archive, ending_of
@@ -87,7 +89,7 @@ class LiveSession(ThermalSession):
     def broken(self) -> str:
         """What ended the experiment."""
         error = self._experiment.broken if self._experiment is not None else None
-        return "" if error is None else str(error)
+        return "" if error is None else error.message
 
     def recording(self) -> Recording:
         """Read from the run directory."""
@@ -95,7 +97,7 @@ class LiveSession(ThermalSession):
 
         run = self.experiment().run
         if run is None:
-            raise self.experiment().broken or RuntimeError("no phase was gone through")
+            raise self.experiment().broken or RuntimeError(say("no phase was gone through"))
         return read_run(run)
 
     def experiment(self) -> Experiment:
@@ -157,7 +159,7 @@ class LiveSession(ThermalSession):
             summary["findings"] += [finding_as_json(found) for found in more]
             write_summary(run, summary)
         except RecordingError as error:
-            self._warn(str(error))
+            self._warn(error.message)
             return
         self._write_page(summary)
         self._write_history()
@@ -169,12 +171,19 @@ class LiveSession(ThermalSession):
 
         redactor = Redactor(self._active.bench.secrets())
         try:
-            subject = judged_subject(self.judgement().recording, summary, judged_now=judged_now)
+            subject = judged_subject(
+                self.judgement().recording, summary, judged_now=judged_now, told=catalogue(self.config)
+            )
             self.report = write_page(subject, redact=redactor.text)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - it must not take the run's findings along
             self._warn(
-                f"the run's report.html could not be written: {type(error).__name__}: {error}\n"
-                f"try: python -m pytest_thermal.reporting.run_page {self.path} --out FILE"
+                say(
+                    "the run's report.html could not be written: {name}: {error}\ntry: python -m "
+                    "pytest_thermal.reporting.run_page {path} --out FILE",
+                    name=type(error).__name__,
+                    error=error,
+                    path=self.path,
+                )
             )
 
     def _write_history(self) -> None:
@@ -193,7 +202,9 @@ class LiveSession(ThermalSession):
             )
 
     def _warn(self, text: str) -> None:
-        self.config.issue_config_time_warning(pytest.PytestWarning(f"thermal: {text}"), stacklevel=3)
+        self.config.issue_config_time_warning(
+            pytest.PytestWarning(catalogue(self.config)(say("thermal: {text}", text=text))), stacklevel=3
+        )
 
     def ending(self, node: str) -> ThermalEnding | None:
         """What to tell of this run."""
@@ -210,9 +221,9 @@ class LiveSession(ThermalSession):
         if folder is None or self._experiment is None or not Path(folder).is_dir():
             return  # no worker, or one on another machine
         if (Path(folder) / STOP_FILE).exists():
-            self._experiment.abandon("another test failed, and the session ends with that")
+            self._experiment.abandon(say("another test failed, and the session ends with that"))
         elif os.getppid() != worker.get("thermal_controller"):
-            self._experiment.abandon("the pytest that this worker belongs to is gone")
+            self._experiment.abandon(say("the pytest that this worker belongs to is gone"))
 
     def _preflight(self) -> None:
         """The way in must be good before an hour is spent on it."""
@@ -226,9 +237,14 @@ class LiveSession(ThermalSession):
                 found = access.finding(domain.name, check)
                 if found.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.BLOCKED):
                     raise ExperimentBrokenError(
-                        f"the way in to {domain.name} is not good: {found.layer}: {found.seen}",
+                        say(
+                            "the way in to {domain_name} is not good: {layer}: {seen}",
+                            domain_name=domain.name,
+                            layer=found.layer,
+                            seen=found.seen,
+                        ),
                         likely=found.likely,
-                        remedy=found.advice or "pytest suites/supernode",
+                        remedy=found.advice or say("pytest suites/supernode"),
                         phase="preflight",
                     )
 
@@ -296,7 +312,7 @@ def _plan(config: pytest.Config, active: ActiveBench, together: Together | None)
             wait_seconds=0.0 if together is None else together.wait_seconds,
         )
     except PlanError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(*error.args) from None
 
 
 def _load_plan(config: pytest.Config, active: ActiveBench) -> LoadPlan:
@@ -354,9 +370,12 @@ def _only_works(given: object) -> list[Work]:
 
     if not isinstance(given, list | tuple) or not all(isinstance(work, Work) for work in given):
         raise ExperimentBrokenError(
-            f"the hook pytest_thermal_loads gave {given!r:.80}, and not a list of pytest_thermal.load.Work",
-            likely="a conftest.py or plugin of yours",
-            remedy="return [Work(kind=…, tool=…, command=(…), limit_seconds=limit_seconds)]",
+            say(
+                "the hook pytest_thermal_loads gave {given!r:.80}, and not a list of pytest_thermal.load.Work",
+                given=given,
+            ),
+            likely=say("a conftest.py or plugin of yours"),
+            remedy=say("return [Work(kind=…, tool=…, command=(…), limit_seconds=limit_seconds)]"),
         )
     return list(given)
 
@@ -367,8 +386,12 @@ def _check_against(config: pytest.Config) -> None:
         return
     if not (archive(config) / given).exists() and not (config.invocation_params.dir / given).exists():
         raise pytest.UsageError(
-            f"--against {given}: there is no such run in {archive(config)}, and no such path\n"
-            "likely: a slip in its name\ntry: the name of a run directory, latest, or none"
+            say(
+                "--against {given}: there is no such run in {archive}, and no such path\nlikely: a slip "
+                "in its name\ntry: the name of a run directory, latest, or none",
+                given=given,
+                archive=archive(config),
+            )
         )
 
 
@@ -377,7 +400,9 @@ def _accelerator_command(config: pytest.Config) -> str | None:
     try:
         shlex.split(command or "")
     except ValueError as error:
-        raise pytest.UsageError(f"--accelerator-cmd {command}: {error}\ntry: close its quotes") from None
+        raise pytest.UsageError(
+            say("--accelerator-cmd {command}: {error}\ntry: close its quotes", command=command, error=error)
+        ) from None
     return command
 
 

@@ -12,12 +12,16 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.model.said import joined, say
+from pytest_thermal.plugin.columns import clipped
 from pytest_thermal.plugin.keys import TERMINAL
+from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.experiment import Notice, Progress
@@ -36,11 +40,11 @@ def live_view(config: pytest.Config) -> LiveView:
     if worker is not None:
         folder = worker.get("thermal_folder")
         path = Path(folder) / PROGRESS_FILE.format(worker=worker["workerid"]) if folder else None
-        return LiveView(FileOutput(path), live=False, quiet=quiet)
+        return LiveView(FileOutput(path), live=False, quiet=quiet, told=catalogue(config))
     descriptor = config.stash.get(TERMINAL, None)
     output = DescriptorOutput(descriptor)
     live = descriptor is not None and os.isatty(descriptor) and not os.environ.get("CI")
-    return LiveView(output, live=live, quiet=quiet)
+    return LiveView(output, live=live, quiet=quiet, told=catalogue(config))
 
 
 class DescriptorOutput:
@@ -73,10 +77,18 @@ class FileOutput:
 class LiveView:
     """Shows progress and notices. Called from one thread of the experiment and from the main one."""
 
-    def __init__(self, output: DescriptorOutput | FileOutput, *, live: bool, quiet: bool) -> None:
+    def __init__(
+        self,
+        output: DescriptorOutput | FileOutput,
+        *,
+        live: bool,
+        quiet: bool,
+        told: Callable[[str], str] = str,
+    ) -> None:
         self._output = output
         self._live = live
         self._quiet = quiet
+        self._in_words = told
         self._lock = threading.Lock()
         self._shown = False
         self._last_seconds = 0.0
@@ -105,10 +117,14 @@ class LiveView:
     def _notice(self, notice: Notice) -> None:
         if self._quiet and notice.kind == "phase":
             return
-        lead = {"warning": "warning: ", "critical": "CRITICAL: "}.get(notice.kind, "")
+        line = say("thermal: {text}", text=notice.text)
+        if notice.kind == "warning":
+            line = say("thermal: warning: {text}", text=notice.text)
+        elif notice.kind == "critical":
+            line = say("thermal: CRITICAL: {text}", text=notice.text)
         self._begin()
         self._clear()
-        self._output.write(f"thermal: {lead}{notice.text}\n")
+        self._output.write(f"{self._in_words(line)}\n")
         self._last_seconds = 0.0 if self._live else time.monotonic()
 
     def _progress(self, progress: Progress) -> None:
@@ -117,13 +133,13 @@ class LiveView:
             return
         self._last_seconds = now_seconds
         self._begin()
-        line = progress_line(progress)
+        line = self._in_words(progress_line(progress))
         if self._live:
             columns = shutil.get_terminal_size().columns - 1
-            self._output.write(_CLEAR + (line if len(line) <= columns else line[: columns - 1] + "…"))
+            self._output.write(_CLEAR + clipped(line, columns))
             self._shown = True
         else:
-            self._output.write(f"thermal: {line}\n")
+            self._output.write(self._in_words(say("thermal: {text}", text=line)) + "\n")
 
     def _begin(self) -> None:
         """Pytest stands in the middle of a line of its own."""
@@ -140,12 +156,12 @@ class LiveView:
 def progress_line(progress: Progress) -> str:
     """One line: phase, time left, warnings, requests, hottest sensors; what 80 columns must show stands first."""
     left, whole = clock_time(progress.phase_left_seconds), clock_time(progress.left_seconds)
-    parts = [f"{progress.phase} {left} left, run {whole}"]
+    parts = [say("{phase} {left} left, run {whole}", phase=progress.phase, left=left, whole=whole)]
     if progress.warnings:
-        parts.append(f"{progress.warnings} warning{'s' if progress.warnings > 1 else ''}")
+        parts.append(say("1 warning") if progress.warnings == 1 else say("{count} warnings", count=progress.warnings))
     if progress.requests or progress.in_flight:
-        failed = f", {progress.failed:,} failed" if progress.failed else ""
-        parts.append(f"{progress.requests:,} requests{failed}")
+        failed = say(", {failed:,} failed", failed=progress.failed) if progress.failed else ""
+        parts.append(say("{requests:,} requests{failed}", requests=progress.requests, failed=failed))
     elif progress.load:
         parts.append(progress.load)
     for hot in progress.hottest[:2]:
@@ -153,7 +169,7 @@ def progress_line(progress: Progress) -> str:
         rounded = 0 if hot.since_baseline_celsius is None else round(hot.since_baseline_celsius)
         since = "" if hot.since_baseline_celsius is None else f" ({rounded:+d})"
         parts.append(f"{name} {hot.celsius:.0f} °C{since}")
-    return " | ".join(parts)
+    return joined(" | ", parts)
 
 
 def clock_time(seconds: float) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.evidence.node import node_environ
 from pytest_thermal.plugin.sources import bench_sources
@@ -143,7 +144,10 @@ class LoadFactory(_Closing):
             bench, limit_seconds=limit_seconds, environ=self._additions(), accelerator_command=command
         )
         if not works:
-            raise LoadError(f"the accelerators cannot be loaded: {why_not}", remedy="name a command that burns them")
+            raise LoadError(
+                say("the accelerators cannot be loaded: {why_not}", why_not=why_not),
+                remedy=say("name a command that burns them"),
+            )
         return [self._start(work) for work in works]
 
     def inference(self, *, concurrent_requests: int | None = None, limit_seconds: float = 600.0) -> RunningLoad:

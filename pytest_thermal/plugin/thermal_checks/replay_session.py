@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession, ending_of
 
@@ -96,15 +97,21 @@ class ReplaySession(ThermalSession):
         active = active_bench(self.config)
         recording = self._recording
         bench = recording.facts.get("bench")
-        said = f", recorded on bench {bench}" if bench else ""
-        lines = [f"thermal: replay of {recording.path}{said}{' (SIMULATED)' if self.simulated else ''}"]
+        said = say(", recorded on bench {bench}", bench=bench) if bench else ""
+        simulated = say(" (SIMULATED)") if self.simulated else ""
+        lines = [say("thermal: replay of {path}{said}{simulated}", path=recording.path, said=said, simulated=simulated)]
         if not active.is_fallback:
-            lines.append(f"thermal: by the limits of bench {active.bench.name} ({active.chosen_by})")
-        else:
             lines.append(
-                f"thermal: by {'the limits of that run' if recording.facts.get('monitor') else 'default limits'}"
+                say(
+                    "thermal: by the limits of bench {bench_name} ({chosen_by})",
+                    bench_name=active.bench.name,
+                    chosen_by=active.chosen_by,
+                )
             )
-        return lines + [f"thermal: note: {note}" for note in recording.notes[:MOST_NOTES]]
+        else:
+            own = recording.facts.get("monitor")
+            lines.append(say("thermal: by the limits of that run") if own else say("thermal: by default limits"))
+        return lines + [say("thermal: note: {note}", note=note) for note in recording.notes[:MOST_NOTES]]
 
     def ending(self, node: str) -> ThermalEnding | None:
         """What to tell of this run."""

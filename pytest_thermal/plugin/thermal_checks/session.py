@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench
 from pytest_thermal.plugin.keys import THERMAL
@@ -136,7 +137,7 @@ class ThermalSession(ABC):
         try:
             return limits_for(monitor, origin=origin, overrides=options.limits(self.config), settling=settling)
         except ValueError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.UsageError(*error.args) from None
 
     def thresholds(self) -> tuple[Monitor, Callable[[str], str]]:
         """The thresholds to judge by, and where each came from."""
@@ -184,9 +185,13 @@ class ThermalSession(ABC):
                     layer="criteria",
                     subject="pytest_thermal_criteria",
                     outcome=Outcome.INCONCLUSIVE,
-                    seen=f"the hook of a conftest.py or plugin failed: {type(error).__name__}: {error}",
-                    likely="it asks for a figure or a phase that this run does not have",
-                    advice="let it return no finding where it has nothing to judge",
+                    seen=say(
+                        "the hook of a conftest.py or plugin failed: {name}: {error}",
+                        name=type(error).__name__,
+                        error=error,
+                    ),
+                    likely=say("it asks for a figure or a phase that this run does not have"),
+                    advice=say("let it return no finding where it has nothing to judge"),
                 )
             )
         # Others have the key too, and values of any kind; what is written from here on is text and plain numbers.
@@ -226,11 +231,16 @@ def _make(config: pytest.Config) -> ThermalSession:
     try:
         return ReplaySession(config, open_recording(path))
     except RecordingError as error:
-        raise pytest.UsageError(f"--replay: {error}") from None
+        raise pytest.UsageError(say("--replay: {error}", error=error.message)) from None
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise pytest.UsageError(
-            f"--replay: {path}: damaged: {type(error).__name__}: {error}\n"
-            "likely: run.json was edited by hand, or is of another program\ntry: restore it from a backup"
+            say(
+                "--replay: {path}: damaged: {name}: {error}\nlikely: run.json was edited by hand, or is "
+                "of another program\ntry: restore it from a backup",
+                path=path,
+                name=type(error).__name__,
+                error=error,
+            )
         ) from None
 
 
@@ -240,7 +250,7 @@ def ending_of(session: ThermalSession, node: str, head: Sequence[str]) -> Therma
 
     broken = session.broken()
     if session.path is None:  # it broke before there was anything to record
-        return ThermalEnding(node=node, head=head, lines=broken.splitlines())
+        return ThermalEnding(node=node, head=head, lines=[broken])
     return ThermalEnding(
         node=node,
         head=head,

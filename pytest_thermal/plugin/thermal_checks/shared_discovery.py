@@ -43,7 +43,7 @@ def _discover(config: pytest.Config) -> tuple[Sensor, ...]:
     try:
         sensors = discover(bench_sources(config)).sensors
     except SpecError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(*error.args) from None
     return tuple(sorted(sensors, key=lambda sensor: sensor.id))
 
 

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_thermal.model.said import joined, say
+from pytest_thermal.plugin.columns import WIDTH, padded
+from pytest_thermal.plugin.columns import wrapped as lines_of_text
+from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.thermal_checks.session import ThermalEnding, ThermalSession
     from pytest_thermal.recording import Recording
 
-_WIDTH = 80
 _COLUMNS = (("baseline", 9), ("steady", 8), ("rise", 8), ("peak", 8), ("resistance", 8))
-_TITLES = {"resistance": "°C/W"}
+_TITLES = {
+    "baseline": say("baseline"),
+    "steady": say("steady"),
+    "rise": say("rise"),
+    "peak": say("peak"),
+    "resistance": "°C/W",
+}
 _PHASE_COLUMNS = (
-    ("seconds", "lasted", 9),
+    ("seconds", say("lasted"), 9),
     ("cpu_celsius", "CPU °C", 9),
     ("accelerator_celsius", "GPU °C", 9),
-    ("watts", "power W", 10),
-    ("requests", "requests", 10),
-    ("failed", "failed", 8),
+    ("watts", say("power W"), 10),
+    ("requests", say("requests"), 10),
+    ("failed", say("failed"), 8),
 )
 """Of the hottest device at the end of each phase; a column of which nothing was measured is left out."""
-_OUTCOMES = {"passed": "ok", "failed": "FAILED", "inconclusive": "INCONCLUSIVE", "skipped": "n/a"}
+_ENDED = {"passed": say("ok"), "failed": say("FAILED"), "inconclusive": say("INCONCLUSIVE"), "skipped": say("n/a")}
+_OUTCOMES = {
+    "passed": say("passed"),
+    "failed": say("failed"),
+    "inconclusive": say("inconclusive"),
+    "blocked": say("blocked"),
+    "skipped": say("skipped"),
+}
+STATES = {
+    "finished": say("finished"),
+    "recording": say("recording"),
+    "cut off": say("cut off"),
+    "foreign": say("foreign"),
+}
+"""What became of a recording."""
 _MOST_ROWS = 24
 _MARKS: dict[str, dict[str, bool]] = {
     "failed": {"red": True, "bold": True},
@@ -78,14 +99,14 @@ def phases_of(session: ThermalSession) -> list[dict[str, Any]]:
 def lines_of(session: ThermalSession) -> list[str]:
     """Where the run lies, what loaded it, how the sampling went."""
     recording = session.recording()
-    lines = [f"run: {recording.path} ({recording.state})"]
+    lines = [say("run: {path} ({state})", path=recording.path, state=STATES.get(recording.state, recording.state))]
     if session.report is not None:
-        lines.append(f"report: {session.report}")
+        lines.append(say("report: {report}", report=session.report))
     if session.history is not None:
-        lines.append(f"history: {session.history}")
+        lines.append(say("history: {history}", history=session.history))
     tools = dict.fromkeys(str(work.get("tool", "")) for work in recording.facts.get("works", []))
     if tools:
-        lines.append(f"load: {', '.join(tools)}")
+        lines.append(say("load: {names}", names=joined(", ", tools)))
     nodes = _nodes_line(recording)
     if nodes:
         lines.append(nodes)
@@ -93,12 +114,19 @@ def lines_of(session: ThermalSession) -> list[str]:
         error = recording.requests.error
         failed = int(error.where(bool).sum())
         cut = int(error.where(lambda text: text.startswith("cancelled")).sum())
-        ended = f"; {cut:,} more were under way when the load was taken off" if cut else ""
-        lines.append(f"requests: {len(recording.requests) - cut:,}, {failed - cut:,} of them failed{ended}")
+        ended = say("; {cut:,} more were under way when the load was taken off", cut=cut) if cut else ""
+        lines.append(
+            say(
+                "requests: {count:,}, {failed:,} of them failed{ended}",
+                count=len(recording.requests) - cut,
+                failed=failed - cut,
+                ended=ended,
+            )
+        )
     sampling = sampling_line(recording)
     if sampling:
         lines.append(sampling)
-    return lines + [f"note: {text}" for text in session.judgement().warnings()]
+    return lines + [say("note: {text}", text=text) for text in session.judgement().warnings()]
 
 
 def _nodes_line(recording: Recording) -> str:
@@ -134,9 +162,15 @@ def sampling_line(recording: Recording) -> str:
         return ""
     missed = sum(timing.missed or 0 for timing in recording.timing.values())
     p50, p99 = np.percentile(all_late, (50, 99))
-    return (
-        f"sampling: {all_late.size:,} readings of {len(late)} source{'s' if len(late) > 1 else ''}, {missed} lost; "
-        f"lateness p50 {p50:.1f}, p99 {p99:.1f}, max {all_late.max():.1f} ms"
+    return say(
+        "sampling: {readings:,} readings of {sources}, {missed} lost; "
+        "lateness p50 {p50:.1f}, p99 {p99:.1f}, max {most:.1f} ms",
+        readings=all_late.size,
+        sources=say("1 source") if len(late) == 1 else say("{count} sources", count=len(late)),
+        missed=missed,
+        p50=p50,
+        p99=p99,
+        most=all_late.max(),
     )
 
 
@@ -146,32 +180,34 @@ def write_thermal_summary(terminal: Any, endings: Sequence[ThermalEnding]) -> No
     The table of figures, then what did not pass with what to try; with ``-q`` only the latter and where the run lies.
     """
     verbosity = terminal.config.get_verbosity()
+    page = _Page(terminal)
     for ending in endings:
         terminal.ensure_newline()  # else an empty line follows the title, where pytest stood in a line of its own
-        title = "thermal" + (f" ({ending.node})" if ending.node and len(endings) > 1 else "")
+        title = page.told(say("thermal"))
+        title += f" ({ending.node})" if ending.node and len(endings) > 1 else ""
         terminal.section(title, sep="=", blue=True)
         if verbosity >= 0:
             for line in ending.head:
-                wrapped(terminal, "", line)
+                page.wrapped("", line)
         for line in ending.lines:
-            wrapped(terminal, "", line)
+            page.wrapped("", line)
         if verbosity >= 0 and ending.phases:
             terminal.write_line("")
-            _phases(terminal, ending.phases)
+            page.phases(ending.phases)
         if verbosity >= 0 and ending.rows:
             terminal.write_line("")
-            _table(terminal, ending.rows, all_rows=verbosity > 0)
-        write_findings(terminal, ending.findings)
+            page.table(ending.rows, all_rows=verbosity > 0)
+        page.findings(ending.findings)
 
 
-def _phases(terminal: Any, phases: Sequence[dict[str, Any]]) -> None:
-    shown = [column for column in _PHASE_COLUMNS if any(phase[column[0]] is not None for phase in phases)]
-    terminal.write_line(f"  {'':<10}" + "".join(f"{title:>{width}}" for _, title, width in shown), bold=True)
-    for phase in phases:
-        cells = "".join(f"{_phase_cell(name, phase[name]):>{width}}" for name, _, width in shown)
-        terminal.write(f"  {phase['name']:<10}{cells}  ")
-        outcome = phase["outcome"]
-        terminal.write_line(_OUTCOMES.get(outcome, outcome), **_MARKS.get(outcome, {}))
+def write_findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
+    """How many of each outcome, then what did not pass, those of one cause together, and every note."""
+    _Page(terminal).findings(findings)
+
+
+def wrapped(terminal: Any, indent: str, text: str) -> None:
+    """Write a text within the width, its further lines indented."""
+    _Page(terminal).wrapped(indent, text)
 
 
 def _phase_cell(name: str, value: float | None) -> str:
@@ -184,16 +220,76 @@ def _phase_cell(name: str, value: float | None) -> str:
     return f"{value:.1f}" if name.endswith("celsius") else f"{value:,.0f}"
 
 
-def _table(terminal: Any, rows: Sequence[dict[str, Any]], *, all_rows: bool) -> None:
-    head = f"  {'°C':<26}" + "".join(f"{_TITLES.get(name, name):>{width}}" for name, width in _COLUMNS)
-    terminal.write_line(f"{head}  settled", bold=True)
-    shown = rows if all_rows else rows[:_MOST_ROWS]
-    for row in shown:
-        name = str(row["sensor"]).removesuffix(".temperature_celsius")
-        cells = "".join(_cell(name, row[name], width) for name, width in _COLUMNS)
-        terminal.write_line(f"  {name:<26}{cells}  {row['settled']}")
-    if len(rows) > len(shown):
-        terminal.write_line(f"  and {len(rows) - len(shown)} more: -v")
+class _Page:
+    """Writes in the language of the run."""
+
+    def __init__(self, terminal: Any) -> None:
+        self._terminal = terminal
+        self.told = catalogue(terminal.config)
+
+    def table(self, rows: Sequence[dict[str, Any]], *, all_rows: bool) -> None:
+        titles = "".join(padded(self.told(_TITLES[name]), width, right=True) for name, width in _COLUMNS)
+        self._terminal.write_line(f"  {'°C':<26}{titles}  {self.told(say('settled'))}", bold=True)
+        shown = rows if all_rows else rows[:_MOST_ROWS]
+        for row in shown:
+            name = str(row["sensor"]).removesuffix(".temperature_celsius")
+            cells = "".join(_cell(name, row[name], width) for name, width in _COLUMNS)
+            self._terminal.write_line(f"  {name:<26}{cells}  {self.told(row['settled'])}")
+        if len(rows) > len(shown):
+            self._terminal.write_line(self.told(say("  and {count} more: -v", count=len(rows) - len(shown))))
+
+    def phases(self, phases: Sequence[dict[str, Any]]) -> None:
+        shown = [column for column in _PHASE_COLUMNS if any(phase[column[0]] is not None for phase in phases)]
+        titles = "".join(padded(self.told(title), width, right=True) for _, title, width in shown)
+        self._terminal.write_line(f"  {'':<10}{titles}", bold=True)
+        for phase in phases:
+            cells = "".join(f"{_phase_cell(name, phase[name]):>{width}}" for name, _, width in shown)
+            self._terminal.write(f"  {phase['name']:<10}{cells}  ")
+            outcome = phase["outcome"]
+            self._terminal.write_line(self.told(_ENDED.get(outcome, outcome)), **_MARKS.get(outcome, {}))
+
+    def findings(self, findings: Sequence[dict[str, Any]]) -> None:
+        from pytest_thermal.findings.alike import of_one_cause, saying_the_same
+
+        counts: dict[str, int] = {}
+        for found in findings:
+            counts[found["outcome"]] = counts.get(found["outcome"], 0) + 1
+        # What is known to be bad before what is not known.
+        bad = [found for outcome in _MARKS for found in findings if found["outcome"] == outcome]
+        if findings:
+            self._terminal.write_line("")
+            told = (
+                say("{count} {outcome}", count=count, outcome=_OUTCOMES[outcome]) for outcome, count in counts.items()
+            )
+            self._terminal.write_line(f"  {self.told(joined(', ', told))}")
+        for alike in of_one_cause(bad):
+            self._terminal.write_line("")
+            for same in saying_the_same(alike):
+                self._same(same)
+            for line in (
+                say("likely: {likely}", likely=alike[0]["likely"]) if alike[0]["likely"] else "",
+                say("try: {remedy}", remedy=alike[0]["advice"]) if alike[0]["advice"] else "",
+            ):
+                self.wrapped("    ", line)
+        notes = [(found, text) for found in findings for text in found["warnings"]]
+        for found, text in notes:
+            note = say("note: {check}[{subject}]: {text}", check=found["check"], subject=found["subject"], text=text)
+            self.wrapped("  ", note)
+
+    def _same(self, same: Sequence[dict[str, Any]]) -> None:
+        names = ", ".join(f"{found['check']}[{found['subject']}]" for found in same)
+        outcome = same[0]["outcome"]
+        lines = lines_of_text(names, WIDTH - 4, first=" " * (len(outcome) - 1))
+        self._terminal.write(f"  {self.told(_OUTCOMES[outcome]).upper()} ", **_MARKS[outcome])
+        self._terminal.write_line(lines[0].strip())
+        for line in lines[1:]:
+            self._terminal.write_line(f"    {line}")
+        self.wrapped("    ", same[0]["seen"])
+
+    def wrapped(self, indent: str, text: str) -> None:
+        for part in self.told(text).splitlines():
+            for line in lines_of_text(part, first=indent, rest=indent + "  "):
+                self._terminal.write_line(line)
 
 
 def _cell(name: str, value: float | None, width: int) -> str:
@@ -203,47 +299,6 @@ def _cell(name: str, value: float | None, width: int) -> str:
     return f"{text:>{width}}"
 
 
-def write_findings(terminal: Any, findings: Sequence[dict[str, Any]]) -> None:
-    """How many of each outcome, then what did not pass, those of one cause together, and every note."""
-    from pytest_thermal.findings.alike import of_one_cause, saying_the_same
-
-    counts: dict[str, int] = {}
-    for found in findings:
-        counts[found["outcome"]] = counts.get(found["outcome"], 0) + 1
-    # What is known to be bad before what is not known.
-    bad = [found for outcome in _MARKS for found in findings if found["outcome"] == outcome]
-    if findings:
-        terminal.write_line("")
-        terminal.write_line("  " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    for alike in of_one_cause(bad):
-        terminal.write_line("")
-        for same in saying_the_same(alike):
-            names = ", ".join(f"{found['check']}[{found['subject']}]" for found in same)
-            outcome = same[0]["outcome"]
-            lines = textwrap.wrap(names, _WIDTH - 4, initial_indent=" " * (len(outcome) - 1), break_on_hyphens=False)
-            terminal.write(f"  {outcome.upper()} ", **_MARKS[outcome])
-            terminal.write_line(lines[0].strip())
-            for line in lines[1:]:
-                terminal.write_line(f"    {line}")
-            wrapped(terminal, "    ", same[0]["seen"])
-        for word in ("likely", "advice"):
-            if alike[0][word]:
-                wrapped(terminal, "    ", f"{'try' if word == 'advice' else word}: {alike[0][word]}")
-    notes = [(found, text) for found in findings for text in found["warnings"]]
-    for found, text in notes:
-        wrapped(terminal, "  ", f"note: {found['check']}[{found['subject']}]: {text}")
-
-
-def wrapped(terminal: Any, indent: str, text: str) -> None:
-    """Write a text within the width, its further lines indented."""
-    for part in text.splitlines():
-        hang = indent + "  "
-        for line in textwrap.wrap(
-            part, _WIDTH, initial_indent=indent, subsequent_indent=hang, break_on_hyphens=False, break_long_words=False
-        ):
-            terminal.write_line(line)
-
-
 def _settled(session: ThermalSession, sensor: str) -> str:
     outcome = str(session.judgement().finding("settled", sensor).outcome)
-    return {"passed": "yes", "failed": "NO"}.get(outcome, "not known")
+    return {"passed": say("yes"), "failed": say("NO")}.get(outcome, say("not known"))

@@ -10,6 +10,8 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_thermal.model.said import say
+
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -31,7 +33,7 @@ def end_on_signals() -> Callable[[], None]:
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
     name = signal.Signals(number).name
-    pytest.exit(f"{name}: the load is taken off, what was recorded is kept", returncode=128 + number)
+    pytest.exit(say("{name}: the load is taken off, what was recorded is kept", name=name), returncode=128 + number)
 
 
 def _nothing() -> None:

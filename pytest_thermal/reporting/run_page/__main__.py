@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_thermal.bench import Redactor
+from pytest_thermal.model.catalogue import LANGUAGES, catalogue, language_of_locale
 from pytest_thermal.recording import RecordingError, open_recording
 from pytest_thermal.reporting.run_page.writer import subject_of, write_page
 
@@ -20,12 +22,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("run", type=Path, help="a run directory, or a CSV from elsewhere")
     parser.add_argument("--out", type=Path, help="where to write it; default: report.html in the run directory")
+    parser.add_argument(
+        "--lang", choices=LANGUAGES, default=language_of_locale(os.environ), help="default: the locale's, else en"
+    )
     given = parser.parse_args(arguments)
     if given.out is None and not given.run.is_dir() and given.run.name != "run.json":
         print(f"{given.run}: a log is no folder to write into\ntry: --out report.html", file=sys.stderr)
         return 1
     try:
-        page = write_page(subject_of(open_recording(given.run)), given.out, redact=Redactor().text)
+        page = write_page(
+            subject_of(open_recording(given.run), told=catalogue(given.lang)), given.out, redact=Redactor().text
+        )
     except RecordingError as error:
         print(error, file=sys.stderr)
         return 1

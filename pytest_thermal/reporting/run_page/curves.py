@@ -126,17 +126,18 @@ def frame(
         ],
         "missing": {one.sensor_id: span_data(one.spans, start) for one in missing},
         "marks": [
-            {"time": round(event.time_seconds - start, 3), "text": event_words(event.detail) or event.kind}
+            {"time": round(event.time_seconds - start, 3), "text": event_words(event.detail, words) or event.kind}
             for event in recording.events
             if event.kind in TOLD_EVENTS or event.detail.get("what") == "lost"
         ][:200],
     }
 
 
-def event_words(detail: Mapping[str, Any]) -> str:
+def event_words(detail: Mapping[str, Any], words: Words) -> str:
     """What happened, in the words of whoever noted it."""
     if detail.get("text"):
-        return str(detail["text"])
+        text = detail["text"]
+        return words.told(text) if isinstance(text, str) else str(text)
     said = [str(detail[name]) for name in ("name", "what", "load", "tool", "because", "detail") if detail.get(name)]
     return ", ".join(said)
 

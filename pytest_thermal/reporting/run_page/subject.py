@@ -10,9 +10,11 @@ from typing import Any
 
 from pytest_thermal.analysis import SETTLING_RATES
 from pytest_thermal.findings import Limit, Limits, finding_as_json
+from pytest_thermal.findings.judgement import told_finding
 from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.said import unpacked
 from pytest_thermal.recording import Recording
 from pytest_thermal.reporting.run_page.words import Words
 
@@ -48,7 +50,14 @@ class Subject:
     def findings(self) -> tuple[Mapping[str, Any], ...]:
         """Those of the summary, and what became of each phase."""
         told = [one for one in self.summary.get("findings") or () if isinstance(one, Mapping)]
-        return (*self._phases(), *told)
+        return tuple(told_finding(one, self.words.told) for one in (*self._phases(), *told))
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Of the summary, about the run as a whole."""
+        english = [str(text) for text in self.summary.get("warnings") or ()]
+        said = unpacked(self.summary.get("warnings_said"))
+        return tuple(map(self.words.told, said)) if said == english else tuple(english)
 
     @cached_property
     def limits(self) -> Limits:
@@ -56,7 +65,10 @@ class Subject:
         found = {}
         for told in self.summary.get("limits") or ():
             limit = Limit(
-                name=str(told["name"]), value=float(told["value"]), unit=str(told["unit"]), origin=str(told["origin"])
+                name=str(told["name"]),
+                value=float(told["value"]),
+                unit=str(told["unit"]),
+                origin=self.words.told.template(str(told["origin"])),
             )
             found[limit.name] = limit
         return Limits(found, SETTLING_RATES["default"])

@@ -1,8 +1,10 @@
-"""Every word that the page itself says, in one place, so that another language is another table."""
+"""Every word that the page itself says, in one place; other languages have theirs in the catalogue (``words/``)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
 
 ENGLISH: Mapping[str, str] = {
     # ------------------------------------------------------------------------------------------------------- verdict
@@ -128,7 +130,7 @@ ENGLISH: Mapping[str, str] = {
     "phase_baseline": "baseline",
     "phase_ramp": "ramp",
     "phase_steady": "steady",
-    "phase_limit": "limit",
+    "phase_limit": "limit phase",
     "phase_cooldown": "cooldown",
     # --------------------------------------------------------------------------------------------------------- figures
     "figures": "Figures and limits",
@@ -221,11 +223,13 @@ ENGLISH: Mapping[str, str] = {
 
 
 class Words:
-    """Words in one language, by key."""
+    """Words in one language, by key; and what was said in the run, told in it."""
 
-    def __init__(self, table: Mapping[str, str] = ENGLISH, *, language: str = "en") -> None:
+    def __init__(self, table: Mapping[str, str] = ENGLISH, *, told: Catalogue = IN_ENGLISH) -> None:
         self._table = table
-        self.language = language
+        self.told = told
+        """Tells a text of the run."""
+        self.language = {"zh": "zh-CN"}.get(told.language, told.language)
         """As HTML has it: ``en``, ``zh-CN``."""
 
     def __call__(self, key: str, **values: object) -> str:
@@ -234,13 +238,13 @@ class Words:
         Raises:
             KeyError: There is no such key, or a value is missing.
         """
-        text = self._table[key]
+        text = self.told.template(self._table[key])
         return text.format(**values) if values else text
 
     def get(self, key: str, default: str) -> str:
         """The text for a key, or another text."""
-        return self._table.get(key, default)
+        return self(key) if key in self._table else default
 
     def some(self, *keys: str) -> dict[str, str]:
         """Several, for the page's script."""
-        return {key: self._table[key] for key in keys}
+        return {key: self(key) for key in keys}

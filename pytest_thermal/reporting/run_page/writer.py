@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_thermal.findings import Judgement, limits_for, stretch, time_scale_of
 from pytest_thermal.findings.run_facts import is_simulated, recorded_thresholds
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
 from pytest_thermal.recording import Recording
 from pytest_thermal.recording.layout import REPORT, RUN, sha256, write_atomically
 from pytest_thermal.reporting.run_page.document import page_html
@@ -15,13 +16,16 @@ from pytest_thermal.reporting.run_page.subject import Subject
 from pytest_thermal.reporting.run_page.words import Words
 
 
-def subject_of(recording: Recording) -> Subject:
+def subject_of(recording: Recording, *, told: Catalogue = IN_ENGLISH) -> Subject:
     """A recording as it was read, with its own summary; judged now by its own limits where it has none."""
     summary = recording.summary
     if summary is not None and isinstance(summary.get("findings"), list):
         scale = time_scale_of(summary)
         return Subject(
-            recording=stretch(recording, scale), summary=summary, words=Words(), fingerprint=_fingerprint(recording)
+            recording=stretch(recording, scale),
+            summary=summary,
+            words=Words(told=told),
+            fingerprint=_fingerprint(recording),
         )
     monitor, origin = recorded_thresholds(recording.facts)
     judgement = Judgement(
@@ -30,15 +34,17 @@ def subject_of(recording: Recording) -> Subject:
         time_scale=time_scale_of(recording.facts),
         simulated=is_simulated(recording.facts),
     )
-    return judged_subject(judgement.recording, judgement.summary(), judged_now=True)
+    return judged_subject(judgement.recording, judgement.summary(), judged_now=True, told=told)
 
 
-def judged_subject(recording: Recording, summary: Mapping[str, Any], *, judged_now: bool = False) -> Subject:
+def judged_subject(
+    recording: Recording, summary: Mapping[str, Any], *, judged_now: bool = False, told: Catalogue = IN_ENGLISH
+) -> Subject:
     """A recording in the time of a real loop (``Judgement.recording``) and what was just concluded of it."""
     return Subject(
         recording=recording,
         summary=summary,
-        words=Words(),
+        words=Words(told=told),
         fingerprint=_fingerprint(recording),
         judged_now=judged_now,
     )

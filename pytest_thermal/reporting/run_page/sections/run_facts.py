@@ -135,7 +135,7 @@ def _events(subject: Subject) -> Markup | None:
     start, _ = extent(subject.recording)
     shown = events[:MOST_EVENTS]
     rows: list[list[object]] = [
-        [elapsed(event.time_seconds - start), event.kind, event_words(event.detail)] for event in shown
+        [elapsed(event.time_seconds - start), event.kind, event_words(event.detail, words)] for event in shown
     ]
     if len(events) > len(shown):
         rows.append(["", "", words("and_more", count=len(events) - len(shown))])

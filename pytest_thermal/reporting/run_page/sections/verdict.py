@@ -57,7 +57,7 @@ def badge(outcome: str, words: Words) -> Markup:
 
 def findings(subject: Subject) -> Markup:
     """What was found, the worst first; what passed is folded away."""
-    return findings_section(subject.findings, map(str, subject.summary.get("warnings") or ()), subject.words)
+    return findings_section(subject.findings, subject.warnings, subject.words)
 
 
 def findings_section(found: Sequence[Mapping[str, Any]], remarks: Iterable[str], words: Words) -> Markup:
