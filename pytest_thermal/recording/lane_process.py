@@ -29,6 +29,7 @@ from pytest_thermal.recording.words import sensor_to_json
 from pytest_thermal.sensors.opening import open_source
 from pytest_thermal.sensors.source import Source
 
+_OWN_END_SECONDS = 0.1
 _GRACE_SECONDS = 0.5
 _LONGEST_REDISCOVERY_SECONDS = 600.0
 _PIPE_BYTES = 1 << 20
@@ -39,12 +40,18 @@ class GoneError(Exception):
     """The recorder closed our standard input."""
 
 
+class _Interrupted(BaseException):
+    """The recorder closed our standard input while a source was reading; no source is to catch it."""
+
+
 class Control:
     """What the recorder says: lines of JSON, and the end of them."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._buffer = b""
+        self.ending = False
+        """Whether the main thread has seen the end, and gives back what the source holds."""
 
     def message(self) -> dict[str, Any]:
         """The next message, however long that takes.
@@ -73,10 +80,23 @@ class Control:
         poll = select.poll()
         poll.register(self._descriptor, 0)  # nothing but the hang-up, which cannot be masked
         poll.poll()
+        time.sleep(_OWN_END_SECONDS)
+        # A source in the middle of a reading would not give back what it holds elsewhere, as a BMC's session.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
         time.sleep(_GRACE_SECONDS)
         if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
+
+    def interrupt(self, _number: int, _frame: object) -> None:
+        """In the main thread, on SIGUSR1.
+
+        Raises:
+            _Interrupted: It has not seen the end by itself.
+        """
+        if not self.ending:
+            self.ending = True
+            raise _Interrupted
 
     def _fill(self) -> None:
         data = os.read(self._descriptor, 65536)
@@ -204,6 +224,7 @@ def sample(
 def main() -> int:
     """Run a lane on standard input and output."""
     control, answers = Control(_taken(0, os.O_RDONLY)), Answers(_taken(1, os.O_WRONLY))
+    signal.signal(signal.SIGUSR1, control.interrupt)
     threading.Thread(target=control.end_with_the_recorder, daemon=True).start()
     found: Found | str = ""
     try:
@@ -219,7 +240,8 @@ def main() -> int:
         sensors = [sensor_to_json(sensor) for sensor in found.sensors]
         answers.send("ready", sensors=sensors, read_seconds=read_seconds, priority=priority)
         sample(found, order, control.message(), control=control, answers=answers)
-    except GoneError:
+    except (GoneError, _Interrupted):
+        control.ending = True
         if isinstance(found, Found):
             found.source.close()
     return 0

@@ -147,6 +147,13 @@ def chassis() -> Tree:
     return tree
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that is gone is none."""
+
+
 class Service:
     """Counts sessions and requests; ``before`` may answer in the tree's place."""
 
@@ -186,8 +193,7 @@ class Service:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its parent has it
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         if context is not None:
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.host = f"127.0.0.1:{self._server.server_address[1]}"

@@ -678,16 +678,28 @@ def test_a_source_is_made_in_another_process_from_its_description(serve: Open) -
     assert os.environ["REDFISH_PASSWORD"] == PASSWORD
 
 
-def test_a_recording_ends_its_session(serve: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_recording_ends_its_session_also_in_the_middle_of_a_reading(serve: Open, tmp_path: Path, hangs: bool) -> None:
     service = serve(cdu())
     monitor = Monitor(redfish_host=service.url, redfish_user=USER)
     (spec,) = [one for one in bench_specs(monitor) if one.name == "redfish"]
     run = create_run(tmp_path / "runs", facts={"bench": {"name": "test"}})
     orders = [SourceOrder(source=spec, period_seconds=0.2)]
+    held: list[str] = []
+
+    def hold(_method: str, path: str) -> Answer | None:
+        if path == PUMP_PATH:
+            held.append(path)
+            time.sleep(5.0)
+        return None
+
     with start_recorder(run, sources=orders, period_seconds=0.2, startup_seconds=60.0) as recorder:
         recorder.wait_ready(60.0)
         until(lambda: len(read_run(run).series.get(PUMP, ())) >= 2)
         assert len(service.sessions) == 1
+        if hangs:
+            service.before = hold
+            until(lambda: bool(held))
     until(lambda: not service.sessions)
     assert service.logins == 1
     assert not [path for path in run.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
