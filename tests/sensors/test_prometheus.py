@@ -166,7 +166,7 @@ def test_what_the_bench_names_is_there_with_its_unit(prometheus: FakePrometheus)
 
 def test_instances_of_one_card_are_one_card(prometheus: FakePrometheus) -> None:
     prometheus.lines.clear()
-    for instance, util in (("1", "90"), ("2", "4")):
+    for instance, util in (("1", "0"), ("2", "0")):
         prometheus.write(
             f"""
             DCGM_FI_DEV_GPU_TEMP{{gpu="0",UUID="GPU-a1",GPU_I_ID="{instance}",pod="p{instance}"}} 51
@@ -177,6 +177,23 @@ def test_instances_of_one_card_are_one_card(prometheus: FakePrometheus) -> None:
     one = found(prometheus)
     assert values(one) == {"gpu0.temperature_celsius": 51}
     assert "2 instances" in one.absent[0].reading.detail
+
+
+def test_of_two_servers_that_stand_in_for_each_other_the_newer_sample_counts(prometheus: FakePrometheus) -> None:
+    prometheus.lines.clear()
+    for replica, celsius, age_seconds in (("a", 51, 4.0), ("b", 52, 1.0)):
+        prometheus.write(
+            f'DCGM_FI_DEV_GPU_TEMP{{gpu="0",UUID="GPU-a1",replica="{replica}"}} {celsius}',
+            job="dcgm",
+            instance="node7:9400",
+            age_seconds=age_seconds,
+        )
+    source = open_source(spec(prometheus))
+    source.sensors()
+    assert read(source)["gpu0.temperature_celsius"].value == 52
+    prometheus.lines[1].age_seconds = 9.0
+    assert read(source)["gpu0.temperature_celsius"].value == 51
+    source.close()
 
 
 def test_energy_counters_become_watts_by_their_own_times(prometheus: FakePrometheus) -> None:

@@ -86,9 +86,14 @@ def reading_of(sensor: Sensor, series: Series, told: Told, intervals: Mapping[Ta
     found = [sample for mark, sample in candidates if mark in series.marks]
     if not found:
         return missing(*_why_none(series, [sample for _, sample in candidates], told))
-    if len({one.text for one in found}) > 1 or (series.is_role and len(candidates) > 1):
-        return missing(Missing.NOT_UNDERSTOOD, f"{max(len(found), len(candidates))} series where the start had one")
-    sample = found[0]
+    if series.is_role and len(candidates) > 1:
+        return missing(Missing.NOT_UNDERSTOOD, f"{len(candidates)} series where the start had one")
+    # Two servers that stand in for each other, each with its own scrapes: the newer is now.
+    newest = max(_sampled(series, one, told) for one in found)
+    of_now = [one for one in found if _sampled(series, one, told) == newest]
+    if len({one.text for one in of_now}) > 1:
+        return missing(Missing.NOT_UNDERSTOOD, f"{len(of_now)} series of it that differ")
+    sample = of_now[0]
     stale = _why_stale(series, sample, told, intervals)
     if stale:
         return missing(Missing.STALE, stale)

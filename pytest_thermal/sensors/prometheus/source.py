@@ -6,7 +6,6 @@ Two queries a reading, one for each kind. A sample that is too old is missing: i
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -261,12 +260,12 @@ def _two_of_one(sensor_id: str, group: Sequence[Named]) -> str:
 
 def _not_offered(sensor: Sensor, group: Sequence[Named]) -> Absent | None:
     first = group[0]
-    apart = len({one.sample.value for one in group if not math.isnan(one.sample.value)}) > 1
+    instances = {one.sample.labels.get("GPU_I_ID", "") for one in group}
     why = first.left_out or exporters.blank(first.sample)
     if not why and first.zero_is_blank and first.sample.value == 0.0:
         why = "raw 0: there is no such sensor"
-    if not why and not first.of_card and len(group) > 1 and apart:
-        why = f"left out: {len(group)} instances of the card, and none tells the whole card's"
+    if not why and not first.of_card and len(instances) > 1:
+        why = f"left out: {len(instances)} instances of the card, and none tells the whole card's"
     if not why:
         return None
     return Absent(sensor=sensor, reading=Reading(sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=why))
