@@ -46,7 +46,7 @@ def node_verdict(fleet: FleetJudgement, name: str) -> Verdict:
     if runs.newest is None or run is None:
         return Verdict(
             outcome=Outcome.INCONCLUSIVE,
-            seen=f"{name} is missing: {runs.expected_by} tells of it, and below {fleet.roster.folder} lies none of its runs",
+            seen=f"{name} is missing: {runs.expected_by} tells of it, and no run of it is below {fleet.roster.folder}",
             likely="the node was down, its job did not start, or its run was not brought back",
             advice=f"look at {name}; run it again alone, and judge the fleet anew",
             evidence={"node": name, "missing": True},
