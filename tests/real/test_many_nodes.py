@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,23 +88,32 @@ class Job:
         self.shared = folder / "shared"
         self.shared.mkdir()
         self._log = folder / "job.log"
-        self.process = cluster.start(
-            "sbatch",
-            "--wait",
-            f"--output={self._log}",
-            SBATCH,
-            "--import-mode=importlib",
-            *arguments,
-            environ=clean(
-                SHARED=str(self.shared),
-                PYTHON=sys.executable,
-                SUITES="suites",
-                # Two nodes on one machine: each has a lock of its own.
-                PYTEST_THERMAL_LOCK_DIR=f"{folder}/lock.${{THERMAL_NODE}}",
-                **environ,
-            ),
-            output=folder / "sbatch.log",
+        self._cluster = cluster
+        environ = clean(
+            SHARED=str(self.shared),
+            PYTHON=sys.executable,
+            SUITES="suites",
+            # Two nodes on one machine: each has a lock of its own.
+            PYTEST_THERMAL_LOCK_DIR=f"{folder}/lock.${{THERMAL_NODE}}",
+            **environ,
         )
+        self._id = cluster.submit(
+            f"--output={self._log}", SBATCH, "--import-mode=importlib", *arguments, environ=environ, folder=folder
+        )
+
+    @property
+    def status(self) -> int | None:
+        """Its exit code; None while it goes on. Asked for, since `sbatch --wait` looks every half minute at last."""
+        told = self._cluster.ask("scontrol", "--oneliner", "show", "job", self._id)
+        if re.search(r"JobState=(PENDING|CONFIGURING|RUNNING|COMPLETING)", told):
+            return None
+        found = re.search(r"ExitCode=(\d+):(\d+)", told)
+        assert found, told
+        return int(found[1]) or int(found[2])
+
+    def wait(self) -> int:
+        until(lambda: self.status is not None, lambda: self.log)
+        return self.status or 0
 
     @property
     def log(self) -> str:
@@ -125,11 +135,11 @@ def test_nodes_of_a_job_run_together_and_one_that_is_killed_holds_nobody_up(clus
     def all_in_steady() -> bool:
         return "thermal: steady" in job.of("n1") and "thermal: steady" in job.of("n2")
 
-    until(lambda: all_in_steady() or job.process.poll() is not None, lambda: job.log)
+    until(lambda: all_in_steady() or job.status is not None, lambda: job.log)
     assert all_in_steady(), job.log
     (killed,) = processes(lambda line, told, _: b"\0-m\0pytest\0" in line and told.get("SLURMD_NODENAME") == "n2")
     os.kill(killed, signal.SIGKILL)
-    assert job.process.wait(PATIENCE_SECONDS) != 0  # a node that died is no pass
+    assert job.wait() != 0  # a node that died is no pass
     until(lambda: not processes(lambda _, told, __: told.get("SHARED") == str(job.shared)))  # no load outlives it
 
     n1 = facts(job.run("n1"))
@@ -165,7 +175,7 @@ def test_each_node_has_a_key_of_its_own_and_one_without_says_so(cluster: Slurm, 
         BENCH=f"{tmp_path}/benches/${{THERMAL_NODE}}",
         KEY_FILE=str(tmp_path / "key.env"),
     )
-    assert job.process.wait(PATIENCE_SECONDS) != 0
+    assert job.wait() != 0
     assert "cpu0.utilization_percent" in job.of("n1"), job.log
     assert "KEY_OF_N2" in job.of("n2")
     assert "cpu0.utilization_percent" not in job.of("n2")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real.parts.errors import PartUnavailableError
+from tests.real.parts.errors import PartFailedError, PartUnavailableError
 from tests.real.parts.process import free_ports, retried_on_taken_address, served
 
 NODES = ("n1", "n2")
@@ -27,17 +27,20 @@ class Slurm:
     environ: Mapping[str, str]
     """For every command."""
 
-    def start(self, *command: str | Path, environ: Mapping[str, str], output: Path) -> subprocess.Popen[bytes]:
-        """A command of Slurm's, such as srun; what it says goes into ``output``."""
-        with output.open("wb") as file:
-            return subprocess.Popen(
-                list(map(str, command)),
-                env={**environ, **self.environ},
-                cwd=output.parent,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
+    def submit(self, *arguments: str | Path, environ: Mapping[str, str], folder: Path) -> str:
+        """Give sbatch a script; the job's number."""
+        done = subprocess.run(
+            ["sbatch", "--parsable", *map(str, arguments)],
+            env={**environ, **self.environ},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        if done.returncode:
+            raise PartFailedError(f"sbatch: {done.stdout}{done.stderr}")
+        return done.stdout.strip().partition(";")[0]
 
     def ask(self, *command: str) -> str:
         """What a command of Slurm's answers."""
