@@ -30,6 +30,12 @@ from pytest_thermal.reporting.allure_tools import AllureMissingError, AllureTool
 HISTORY_RUNS = 20
 """How many earlier runs the page shows; a quarterly check fills this in five years."""
 
+LEAST_HISTORY_RUNS = 4
+"""However large they are: a year of quarters."""
+LONG_LINE, MOST_HISTORY = 500_000, 10_000_000
+"""Characters of one run in the history, and of all that a page shows."""
+_SHORT_MESSAGE = 200
+
 GENERATE_SECONDS = 600
 """Allure takes 2 s for 600 tests; ten minutes mean that it hangs."""
 
@@ -72,7 +78,8 @@ def build_report(
     page = output / "index.html"
     with tempfile.TemporaryDirectory(prefix=".making-", dir=output) as aside:
         made, trends = Path(aside, "page"), Path(aside, "history.jsonl")
-        trends.write_text(other_runs(history, title), encoding="utf-8")
+        earlier = [slim_run(line) for line in other_runs(history, title).splitlines()]
+        trends.write_text("".join(f"{line}\n" for line in earlier), encoding="utf-8")
         folders = list(dict.fromkeys(nodes.values()))
         variables = {"Results": _as_seen_from_here(results)}
         if len(folders) > 1 and heavy_bytes(folders) > MOST_BYTES:
@@ -82,7 +89,7 @@ def build_report(
             title=title,
             output=made.resolve(),
             history=trends.resolve(),
-            history_runs=HISTORY_RUNS,
+            history_runs=shown_runs(earlier),
             variables=variables,
             nodes={node: run_facts(folder) for node, folder in nodes.items()},
         )
@@ -124,6 +131,31 @@ def other_runs(history: Path, title: str) -> str:
         return ""
     lines = (line for line in text.split("\n") if line.strip())
     return "".join(f"{line}\n" for line in lines if _name_of(line) != title)
+
+
+def slim_run(line: str) -> str:
+    """A line of a history that is long, as of many nodes, without what no trend needs: labels, traces, long messages.
+
+    Allure puts every earlier run of every test into the page: of 48 nodes 10 MB a run, and with this a third of it.
+    """
+    if len(line) < LONG_LINE:
+        return line
+    try:
+        told = json.loads(line)
+        for one in told["testResults"].values():
+            one["labels"] = []
+            one.pop("trace", None)
+            if "message" in one:
+                one["message"] = str(one["message"])[:_SHORT_MESSAGE]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return line
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def shown_runs(earlier: Sequence[str]) -> int:
+    """How many runs the page shows: fewer where they are so large that it would not open."""
+    longest = max(map(len, earlier), default=1)
+    return max(LEAST_HISTORY_RUNS, min(HISTORY_RUNS, MOST_HISTORY // max(longest, 1)))
 
 
 def without_tracker(page: str) -> str:

@@ -10,11 +10,14 @@ import pytest
 
 from pytest_thermal.reporting import allure_report
 from pytest_thermal.reporting.allure_report import (
+    LONG_LINE,
     ReportFailedError,
     build_report,
     main,
     other_runs,
     report_title,
+    shown_runs,
+    slim_run,
     without_tracker,
 )
 from pytest_thermal.reporting.allure_results import newest_of_each_node
@@ -204,6 +207,23 @@ def test_other_runs_keeps_what_it_does_not_know(tmp_path: Path) -> None:
     assert other_runs(history, "a") == ""
     history.write_text('{"name": "a"}\n\n{"name": "b"}\nbroken\n[1]\n{"name": "a"}')
     assert other_runs(history, "a") == '{"name": "b"}\nbroken\n[1]\n'
+
+
+def test_a_long_history_is_made_slim_and_a_short_one_is_left_alone() -> None:
+    result = {"name": "rise", "status": "failed", "labels": [{"name": "node", "value": "n"}], "trace": "t" * 900}
+    results = {str(number): {**result, "message": "m" * 900} for number in range(300)}
+    short = json.dumps({"name": "small", "testResults": {"1": result}})
+    assert slim_run(short) == short
+    line = json.dumps({"name": "fleet", "testResults": results, "metrics": {"gpu0": 1}})
+    assert len(line) > LONG_LINE
+    slim = json.loads(slim_run(line))
+    assert (slim["name"], slim["metrics"]) == ("fleet", {"gpu0": 1})
+    assert slim["testResults"]["7"] == {"name": "rise", "status": "failed", "labels": [], "message": "m" * 200}
+    damaged = "x" * LONG_LINE
+    assert slim_run(damaged) == damaged
+    assert shown_runs([]) == shown_runs([short] * 30) == 20
+    assert shown_runs(["x" * 1_000_000]) == 10
+    assert shown_runs(["x" * 9_000_000]) == 4
 
 
 def test_a_page_that_only_speaks_of_the_tracker_is_left_as_it_is() -> None:
