@@ -19,6 +19,7 @@ from pytest_thermal.experiment.progress import Notice, Progress
 from pytest_thermal.experiment.together import Together
 from pytest_thermal.experiment.watcher import DISK_PATIENCE_SECONDS, Watcher
 from pytest_thermal.load import LoadError, Loads, Work
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.said import joined, say
@@ -35,7 +36,6 @@ from pytest_thermal.recording import (
 )
 from pytest_thermal.recording.layout import read_run_json
 from pytest_thermal.recording.room import free_bytes, needed_bytes
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from pytest_thermal.model import Sensor

@@ -14,10 +14,10 @@ from pytest_thermal.experiment.errors import ExperimentBrokenError
 from pytest_thermal.experiment.lock import BenchLock
 from pytest_thermal.load import Loads, LoadStatus
 from pytest_thermal.load.inference_work import inference_work
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.said import say
 from pytest_thermal.recording import Follower, RunClock, SourceOrder, create_run, start_recorder
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from pytest_thermal.bench import Bench

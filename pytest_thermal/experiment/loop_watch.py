@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.kinds import LEAK_ALARM, LEAK_WARNING, is_leak_detector, is_part_of_pump
 from pytest_thermal.model.said import say
-from pytest_thermal.sensors.kinds import LEAK_ALARM, LEAK_WARNING, is_leak_detector, is_part_of_pump
 
 PUMP, LEAK = "pump", "leak"
 """What an alarm is about, in the event's ``what``."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.said import say
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 HYSTERESIS_CELSIUS = 2.0
 """A temperature must fall by this much below a threshold before it can cross it again."""

@@ -15,11 +15,11 @@ from pytest_thermal.experiment.loop_watch import Alarm, LoopWatch
 from pytest_thermal.experiment.progress import HottestSensor, Notice, Progress
 from pytest_thermal.experiment.watch import Crossing, ThresholdWatch, thresholds_of
 from pytest_thermal.load import Loads, LoadStatus, Work
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.readings import Unit
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Follower, RecorderError, RunningRecorder
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from pytest_thermal.bench import Bench

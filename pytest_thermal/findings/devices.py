@@ -9,8 +9,8 @@ import numpy as np
 
 from pytest_thermal.findings.subjects import THROTTLE_BITS, is_throttle
 from pytest_thermal.model import Unit
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.series import Series
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 EVENT_REASONS: Mapping[str, int] = {
     "sw_power_cap": 0x4,

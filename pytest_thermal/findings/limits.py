@@ -16,9 +16,9 @@ from pytest_thermal.analysis.settled import ALLOWED_REMAINING
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.phases import FULL_UTILIZATION_PERCENT, IDLE_UTILIZATION_PERCENT
 from pytest_thermal.model.said import say
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 DEFAULT = say("default")
 NO_OVERRIDES: Mapping[str, tuple[float, str]] = {}

@@ -20,10 +20,10 @@ from pytest_thermal.findings.telling import degrees, span
 from pytest_thermal.findings.trust import OF_A_LOG, OF_A_RUN
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.kinds import LEAK_ALARM, LEAK_WARNING
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import FloatArray, Series
-from pytest_thermal.sensors.kinds import LEAK_ALARM, LEAK_WARNING
 
 SLOW_READINGS = 3
 """A speed that is low for so many readings in a row is slow; a single one may be an error of the tachometer."""

@@ -47,10 +47,10 @@ from pytest_thermal.findings.staleness import unproven
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.kinds import Kind, is_pump, kind_of
 from pytest_thermal.model.said import first_part, say
 from pytest_thermal.model.series import Figure, FloatArray, Phase, Series
 from pytest_thermal.recording import Recording
-from pytest_thermal.sensors.kinds import Kind, is_pump, kind_of
 
 IDLE_POWER_SHARE = 0.25
 """Of the power in steady: a device whose utilisation nobody measures is idle below this. Own criterion: accelerators

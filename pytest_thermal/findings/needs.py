@@ -8,9 +8,9 @@ from pytest_thermal.findings.run_events import busy_beside, critical_stops
 from pytest_thermal.findings.staleness import ADVICE as STALE_ADVICE
 from pytest_thermal.findings.telling import FAULTS
 from pytest_thermal.findings.verdict import OpenError
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure, Series
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 ADVICE = {
     LoopFaultKind.PUMP_STOPPED: say("look at the pump: its power, its connector, its speed in `pytest --sensors`"),

@@ -13,8 +13,8 @@ from pytest_thermal.bench import Monitor, is_loopback
 from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.recording import Recording
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 BY_MODE: Mapping[str, frozenset[str]] = {
     "cpu": frozenset({"cpu"}),

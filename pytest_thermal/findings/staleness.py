@@ -16,10 +16,10 @@ import numpy as np
 from pytest_thermal.analysis.stale import Standstill, held, stopped_wavering
 from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.phases import LOADED_PHASES
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Phase, Series
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 BEFORE_SECONDS = 60.0
 """So long before the load changes a standstill has to have begun."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_thermal.model import Sensor, Unit
-from pytest_thermal.sensors.kinds import Kind, is_leak_detector, is_pump, kind_of
+from pytest_thermal.model.kinds import Kind, is_leak_detector, is_pump, kind_of
 
 CHECKS = (
     "coverage",

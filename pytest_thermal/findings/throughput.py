@@ -17,10 +17,10 @@ from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.findings.telling import milliseconds
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Phase
 from pytest_thermal.recording import Requests
-from pytest_thermal.sensors.kinds import Kind, kind_of
 
 SIGMAS = 1.645
 """One-sided 95 %."""

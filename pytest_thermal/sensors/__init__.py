@@ -6,7 +6,7 @@ again, in another process if need be.
 
 from __future__ import annotations
 
-from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.sensors.opening import SpecError, open_source
 from pytest_thermal.sensors.registry import Discovery, Found, SensorSet, discover
 from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent

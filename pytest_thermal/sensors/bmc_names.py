@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.sensors.sysfs.files import slug
 
 TEMPERATURE, MARGIN, SPEED, SHARE, POWER = "temperature", "margin", "speed", "share", "power"

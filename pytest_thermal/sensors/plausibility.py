@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
-from pytest_thermal.sensors.kinds import Kind, kind_of
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.sensors.source import Absent, Availability, Source, TellsAbsent
 
 _RANGES: Mapping[Unit, tuple[float, float]] = {

@@ -8,9 +8,9 @@ import pytest
 
 from pytest_thermal.bench import Monitor, Redactor, load_bench
 from pytest_thermal.model import Missing, Unit
+from pytest_thermal.model.kinds import Kind, is_pump, kind_of
 from pytest_thermal.sensors import SpecError, TellsAbsent, discover
 from pytest_thermal.sensors.bmc_names import called, measures
-from pytest_thermal.sensors.kinds import Kind, is_pump, kind_of
 from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
 from tests.sensors.canned import OUTPUTS, Canned, own_tool, read, values

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model import Missing, Reading
+from pytest_thermal.model.kinds import is_pump
 from pytest_thermal.sensors import Source, SourceSpec, SpecError, discover, open_source
-from pytest_thermal.sensors.kinds import is_pump
 from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
 from tests.sensors.fake_prometheus import FakePrometheus, serve

@@ -16,9 +16,9 @@ import trustme
 
 from pytest_thermal.bench import Monitor, Redactor, load_bench
 from pytest_thermal.model import Missing, Reading
+from pytest_thermal.model.kinds import is_leak_detector, is_pump
 from pytest_thermal.recording import SourceOrder, create_run, read_run, start_recorder
 from pytest_thermal.sensors import SpecError, discover, open_source
-from pytest_thermal.sensors.kinds import is_leak_detector, is_pump
 from pytest_thermal.sensors.redfish import link as link_module
 from pytest_thermal.sensors.redfish.reading_times import ReadingTimes
 from pytest_thermal.sensors.redfish.source import RedfishSource, make

@@ -100,9 +100,7 @@ class Observer:
             if active is None or (active.is_fallback and kinds <= {"thermal", "fleet"})
             else [_bench(active)],
             "runs": ([] if thermal is None else _runs(thermal)) + ([] if fleet is None else _fleet_runs(fleet)),
-            "third_parties": []
-            if thermal is None
-            else [plain_finding(found) for found in thermal.by_third_parties],
+            "third_parties": [] if thermal is None else [plain_finding(found) for found in thermal.by_third_parties],
             "collection_errors": self.collection_errors,
         }
         # A worker's words reach a process that may not know the key.

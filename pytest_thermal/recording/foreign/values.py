@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pytest_thermal.model import Missing, Sensor, Unit
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.series import FloatArray
 from pytest_thermal.recording.foreign.cells import Unitful, Value, cell_unit, value
 from pytest_thermal.recording.foreign.notes import Notes
-from pytest_thermal.sensors.kinds import Kind, kind_of
 from pytest_thermal.sensors.plausibility import implausible
 
 _MILLI = 10_000.0

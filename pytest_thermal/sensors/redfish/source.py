@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_thermal.bench.files import REDFISH_PASSWORD
 from pytest_thermal.model import Missing, Reading, Sensor
-from pytest_thermal.sensors.kinds import is_leak_detector, is_part_of_pump
+from pytest_thermal.model.kinds import is_leak_detector, is_part_of_pump
 from pytest_thermal.sensors.redfish.address import Address, address
 from pytest_thermal.sensors.redfish.link import Link, Trouble, TroubleError
 from pytest_thermal.sensors.redfish.reading_times import ReadingTimes

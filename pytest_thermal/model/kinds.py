@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.readings import Sensor, Unit
 
 
 class Kind(str, Enum):
