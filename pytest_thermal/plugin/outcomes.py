@@ -72,8 +72,6 @@ def shape_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.T
     message = getattr(error, "message", None)
     if isinstance(message, Said):
         keep_told(report, message, item.config)
-    if hasattr(report, "wasxfail"):
-        report.wasxfail = str(report.wasxfail)  # xdist sends no text but str itself
     if isinstance(error, FindingFailed | Inconclusive) or type(error).__name__ in BROKEN:
         _keep_message(longrepr, str(error), item)
     elif isinstance(error, pytest.skip.Exception) and isinstance(longrepr, tuple) and len(longrepr) == 3:

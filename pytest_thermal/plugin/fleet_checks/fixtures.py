@@ -8,16 +8,12 @@ import pytest
 
 from pytest_thermal.plugin.evidence.properties import add_properties
 from pytest_thermal.plugin.keys import FINDINGS
-from pytest_thermal.plugin.outcomes import conclude
+from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 
 if TYPE_CHECKING:
     from pytest_thermal.findings.fleet.judgement import FleetJudgement
     from pytest_thermal.model import Finding
     from pytest_thermal.plugin.fleet_checks.session import FleetSession
-
-
-class FleetWarning(UserWarning):
-    """Something a reader of a fleet's findings should know although it fails nothing."""
 
 
 @pytest.fixture
@@ -55,7 +51,7 @@ class JudgedFleet:
         simulated = bool(found.evidence.get("simulated", False))
         add_properties(self._item, found, simulated=simulated, node=node_told(found))
         for text in found.warnings:
-            self._item.warn(FleetWarning(f"{found.check}[{subject}]: {text}"))
+            self._item.warn(FindingWarning(f"{found.check}[{subject}]: {text}"))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 
