@@ -10,7 +10,6 @@ import numpy as np
 from pytest_thermal.findings import Judgement
 from pytest_thermal.findings.devices import power_of
 from pytest_thermal.findings.phase import phase_finding
-from pytest_thermal.findings.run_facts import loads_of
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
 from pytest_thermal.model.phases import PHASES
 from pytest_thermal.model.series import Phase, Series
@@ -47,10 +46,9 @@ def phase_figures(judgement: Judgement, planned: Iterable[str]) -> tuple[PhaseFi
     mains = [main for device in devices if (main := main_temperature(device, sensors)) is not None]
     powers = [power for device in devices if (power := power_of(device, recording.series)) is not None]
 
-    def hottest(kind: str, phase: Phase | None) -> float | None:
+    def hottest(kind: Kind, phase: Phase | None) -> float | None:
         return max(
-            _at_the_end([recording.series[one.id] for one in mains if kind in loads_of(one.device)], phase),
-            default=None,
+            _at_the_end([recording.series[one.id] for one in mains if kind_of(one.device) is kind], phase), default=None
         )
 
     found = []
@@ -65,8 +63,8 @@ def phase_figures(judgement: Judgement, planned: Iterable[str]) -> tuple[PhaseFi
                 name=name,
                 outcome=str(phase_finding(recording, name).outcome),
                 seconds=None if phase is None else phase.duration_seconds / judgement.time_scale,
-                cpu_celsius=hottest("cpu", phase),
-                accelerator_celsius=hottest("accelerator", phase),
+                cpu_celsius=hottest(Kind.CPU, phase),
+                accelerator_celsius=hottest(Kind.ACCELERATOR, phase),
                 watts=sum(drawn) if drawn else None,
                 requests=None if counted is None else counted.total,
                 failed=None if counted is None else counted.failed,
