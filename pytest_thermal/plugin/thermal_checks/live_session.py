@@ -194,11 +194,18 @@ class LiveSession(ThermalSession):
         runs = archive(self.config)
         try:
             redact = Redactor(self._active.bench.secrets()).text
-            self.history = write_history(read_archive(runs), history_file(runs), redact=redact)
+            self.history = write_history(
+                read_archive(runs), history_file(runs), redact=redact, told=catalogue(self.config)
+            )
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - see above
             self._warn(
-                f"the bench's history.html could not be written: {type(error).__name__}: {error}\n"
-                f"try: python -m pytest_thermal.reporting.history {runs} --out FILE"
+                say(
+                    "the bench's history.html could not be written: {name}: {error}\ntry: python -m "
+                    "pytest_thermal.reporting.history {runs} --out FILE",
+                    name=type(error).__name__,
+                    error=error,
+                    runs=runs,
+                )
             )
 
     def _warn(self, text: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_thermal.bench import Redactor
+from pytest_thermal.model.catalogue import LANGUAGES, catalogue, language_of_locale
 from pytest_thermal.reporting.history.archive import read_archive
 from pytest_thermal.reporting.history.writer import history_file, write_history
 
@@ -20,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", type=Path, help="a folder of run directories: reports/runs")
     parser.add_argument("--out", type=Path, help="where to write it; default: history.html with the runs")
+    parser.add_argument(
+        "--lang", choices=LANGUAGES, default=language_of_locale(os.environ), help="default: the locale's, else en"
+    )
     given = parser.parse_args(arguments)
     folder: Path = given.runs
     if not folder.is_dir():
@@ -31,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     try:
         archive = read_archive(folder)
-        page = write_history(archive, given.out or history_file(folder), redact=Redactor().text)
+        page = write_history(
+            archive, given.out or history_file(folder), redact=Redactor().text, told=catalogue(given.lang)
+        )
     except OSError as error:
         likely = "it belongs to another user, is read-only, or its disk is full"
         print(

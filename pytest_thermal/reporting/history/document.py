@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from pytest_thermal import __version__
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
 from pytest_thermal.reporting.history.archive import Archive, RunEntry
 from pytest_thermal.reporting.history.panels import Link
 from pytest_thermal.reporting.history.sections import bench_section, left_out
@@ -17,15 +18,22 @@ from pytest_thermal.reporting.run_page.shell import asset, whole_page
 from pytest_thermal.reporting.run_page.words import Words
 
 
-def history_html(archive: Archive, *, link: Link | None = None, redact: Callable[[str], str] = str) -> str:
+def history_html(
+    archive: Archive,
+    *,
+    link: Link | None = None,
+    redact: Callable[[str], str] = str,
+    told: Catalogue = IN_ENGLISH,
+) -> str:
     """The page as HTML text.
 
     Args:
         archive: What lies in the archive. The bench of the newest run stands first and open, others are folded.
         link: Where a run's own page is, seen from this one; None: it is linked to none.
         redact: Takes keys out of text.
+        told: The language of the page.
     """
-    words = history_words()
+    words = history_words(told)
     found = benches(archive.runs)
     title = words("history_title", bench=found[0].bench if found else archive.folder.name)
     main = tag(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
 from pytest_thermal.reporting.run_page.words import ENGLISH as OF_THE_RUN_PAGE
 from pytest_thermal.reporting.run_page.words import Words
 
@@ -69,6 +70,6 @@ ENGLISH: Mapping[str, str] = {
 }
 
 
-def history_words() -> Words:
+def history_words(told: Catalogue = IN_ENGLISH) -> Words:
     """Words of both pages; where both say something, this page's."""
-    return Words({**OF_THE_RUN_PAGE, **ENGLISH})
+    return Words({**OF_THE_RUN_PAGE, **ENGLISH}, told=told)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
 from pytest_thermal.recording.layout import REPORT, write_atomically
 from pytest_thermal.reporting.history.archive import Archive, RunEntry
 from pytest_thermal.reporting.history.document import history_html
@@ -19,14 +20,16 @@ def history_file(archive: Path) -> Path:
     return (archive.parent if archive.name == "runs" and archive.parent.name == "reports" else archive) / FILE
 
 
-def write_history(archive: Archive, path: Path, *, redact: Callable[[str], str] = str) -> Path:
+def write_history(
+    archive: Archive, path: Path, *, redact: Callable[[str], str] = str, told: Catalogue = IN_ENGLISH
+) -> Path:
     """Write the page; where it was written. Each run is linked to its own page, as seen from there.
 
     Raises:
         OSError: It cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = history_html(archive, link=_links_from(path), redact=redact)
+    text = history_html(archive, link=_links_from(path), redact=redact, told=told)
     write_atomically(path, text.encode("utf-8", "replace"))
     return path
 
