@@ -11,6 +11,7 @@ from pytest_thermal.findings import Judgement
 from pytest_thermal.findings.devices import power_of
 from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.findings.subjects import in_order, is_heated, main_temperature
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.phases import PHASES
 from pytest_thermal.model.series import Phase, Series
 from pytest_thermal.reporting.phase_table import EDGE_READINGS
