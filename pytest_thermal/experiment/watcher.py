@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ class Watcher:
         self._is_demo = bench.demo
         self._said_starved: set[str] = set()
         self._thresholds = ThresholdWatch(thresholds_of(sensors, bench.monitor, bench.origins))
-        self._loop = LoopWatch(sensors, named=bench.monitor.sensors.keys(), time_scale=plan.time_scale)
+        self._loop = LoopWatch(sensors, named=_devices(bench.monitor.sensors), time_scale=plan.time_scale)
         self._hot = frozenset(
             sensor.id
             for sensor in sensors
@@ -335,3 +335,8 @@ class Watcher:
             with contextlib.suppress(RecorderError):
                 self._recorder.event(kind, text=text, **detail)
         self._tell(Notice(text=text, kind=kind))
+
+
+def _devices(names: Iterable[str]) -> frozenset[str]:
+    """Of what the bench names, which may be a device or one of its sensors."""
+    return frozenset(name.partition(".")[0] for name in names)

@@ -35,6 +35,15 @@ KEY = "sk-canary-of-one-node-0123456789abcdef"
 SBATCH = REPO / "deploy" / "slurm" / "thermal.sbatch"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_core() -> Iterator[None]:
+    """Daemons, nodes and their loads share one core: the other is for what runs beside these tests."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
 def until(condition: Callable[[], object], what: Callable[[], str] = lambda: "") -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_thermal.bench import Monitor, Redactor, load_bench
 from pytest_thermal.model import Missing, Unit
-from pytest_thermal.model.kinds import Kind, is_pump, kind_of
+from pytest_thermal.model.kinds import Kind, is_leak_detector, is_pump, kind_of
 from pytest_thermal.sensors import SpecError, TellsAbsent, discover
 from pytest_thermal.sensors.bmc_names import called, measures
 from pytest_thermal.sensors.registry import Found
@@ -249,6 +249,33 @@ def test_a_pump_of_the_bench_that_is_silent_from_the_start_is_missing_and_not_le
 def test_where_another_sensor_has_the_roles_name_it_gives_way(bmc: Bmc) -> None:
     bmc.printed.write_text("Pump 1 | 4Ah | ok | 30.1 | 3180 RPM\nCPU_OPT | 4Ch | ok | 30.3 | 2940 RPM\n")
     assert bmc.values(bmc.found(pump1="CPU_OPT")) == {"pump1.speed_rpm": 2940, "pump1_4ah_30_1.speed_rpm": 3180}
+
+
+@pytest.mark.parametrize(
+    "row, expected",
+    [
+        ("ok  | 30.9 |", 0.0),
+        ("ok  | 30.9 | State Deasserted", 0.0),
+        ("ok  | 30.9 | Transition to OK", 0.0),
+        ("ok  | 30.9 | Limit Not Exceeded", 0.0),
+        ("ok  | 30.9 | Transition to Non-critical from OK", 1.0),
+        ("ok  | 30.9 | State Asserted", 2.0),
+        ("ok  | 30.9 | Limit Exceeded", 2.0),
+        ("ok  | 30.9 | Transition to Critical from less severe", 2.0),
+        ("ok  | 30.9 | Transition to Non-recoverable from less severe", 2.0),
+        ("ns  | 30.9 | Disabled", Missing.NOT_OFFERED),
+        ("ns  | 30.9 |", Missing.NOT_OFFERED),
+        ("ok  | 30.9 | Device Present", Missing.NOT_UNDERSTOOD),
+    ],
+)
+def test_the_bench_says_which_discrete_sensor_tells_of_leaks(bmc: Bmc, row: str, expected: float | Missing) -> None:
+    bmc.printed.write_text(f"{ELIST}Liquid Leak      | 7Ch | {row}\n")
+    found = bmc.found(leak0="Liquid Leak")
+    (sensor,) = [one for one in found.sensors if one.device == "leak0"]
+    assert is_leak_detector(sensor)
+    reading = found.readings["leak0.detector_state"]
+    assert (reading.missing if reading.value is None else reading.value) == expected
+    assert {line.partition(" [")[0] for line in bmc.seen.read_text().splitlines()} == {"sdr elist all"}
 
 
 @pytest.mark.parametrize("name", ["FAN 7", "FAN 1", "PSU1 Status"])

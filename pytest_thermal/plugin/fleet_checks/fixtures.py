@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from pytest_thermal.plugin.fleet_checks.session import FleetSession
 
 
-class FleetWarning(UserWarning):
-    """Something a reader of a fleet's findings should know although it fails nothing."""
-
-
 @pytest.fixture
 def fleet(request: pytest.FixtureRequest) -> JudgedFleet:
     """The fleet's checks: `fleet.require("node", host)` ends the test as that check ended."""
@@ -50,7 +46,7 @@ class JudgedFleet:
         __tracebackhide__ = True
         from pytest_thermal.model.said import say
         from pytest_thermal.plugin.language import catalogue
-        from pytest_thermal.plugin.outcomes import conclude
+        from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 
         found = self._session.judgement.finding(check, subject)
         self._item.stash.setdefault(FINDINGS, []).append(found)
@@ -61,7 +57,7 @@ class JudgedFleet:
             told = catalogue(self._item.config)(
                 say("{check}[{subject}]: {text}", check=check, subject=subject, text=text)
             )
-            self._item.warn(FleetWarning(told))
+            self._item.warn(FindingWarning(told))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 

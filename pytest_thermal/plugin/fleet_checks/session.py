@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_thermal.model import Outcome
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench, is_explicit
 from pytest_thermal.plugin.keys import FLEET
@@ -130,16 +131,18 @@ class FleetSession:
         from dataclasses import asdict
 
         from pytest_thermal.findings.fleet.overview import domain_rows, node_rows
+        from pytest_thermal.findings.judgement import finding_as_json
 
         lines = []
         if self.report is not None:
             lines.append(f"report: {self.report}")
         if self.trouble:
             lines.append(f"note: {self.trouble}")
+        lines += [f"note: {found.seen}" for found in self.noted if _is_note(found)]
         return FleetEnding(
             node=node,
             head=self.header(),
-            findings=[_plain(found) for found in self.noted],
+            findings=[finding_as_json(found) for found in self.noted if not _is_note(found)],
             rows=[{**asdict(row), "outliers": list(row.outliers)} for row in node_rows(self.judgement)],
             domains=[{**asdict(row), "limited_nodes": list(row.limited_nodes)} for row in domain_rows(self.judgement)],
             lines=lines,
@@ -160,15 +163,11 @@ class FleetSession:
             self.trouble = f"{PAGE} could not be written: {error.strerror or error}"
 
 
-def _plain(found: Finding) -> dict[str, Any]:
-    """As it is told: what fails nothing is a note."""
+def _is_note(found: Finding) -> bool:
+    """Whether a finding fails nothing although it has something to say."""
     from pytest_thermal.findings.fleet.judgement import SIMULTANEOUS
-    from pytest_thermal.findings.judgement import finding_as_json
 
-    told = finding_as_json(found)
-    if found.check == SIMULTANEOUS and told["outcome"] == "failed":
-        told |= {"outcome": "noted", "warnings": [found.seen, *found.warnings]}
-    return told
+    return found.check == SIMULTANEOUS and found.outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE)
 
 
 def _names_limits(config: pytest.Config) -> bool:

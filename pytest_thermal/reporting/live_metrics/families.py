@@ -32,6 +32,7 @@ OF_UNIT: Mapping[Unit, tuple[str, float, str]] = {
     Unit.MILLISECONDS: ("seconds", 0.001, "Time spent in a state, such as slowed down by heat, in seconds."),
     Unit.BYTES: ("bytes", 1.0, "Memory in bytes."),
     Unit.COUNT: ("events", 1.0, "A count that the device keeps."),
+    Unit.STATE: ("state", 1.0, "What a detector says: 0 all is well, 1 a warning, 2 an alarm."),
     Unit.BITS: ("bits", 1.0, "A register of flags."),
 }
 """How a sensor's value is named: the end of its metric, what it is multiplied by, what it is."""

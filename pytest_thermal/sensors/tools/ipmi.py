@@ -23,6 +23,8 @@ from pytest_thermal.sensors.tools.tool import COMMON_SYMPTOMS, Field, Layout, Qu
 UNREAD = "unread"
 """The cell of a sensor that gives no figure now: its unit is not printed then."""
 NAME, NUMBER = "name", "number"
+STATE = "state"
+"""The cell of a leak detector, which the bench names: which of all discrete sensors is one is told by nothing else."""
 _NO_FIGURES = frozenset({NAME, NUMBER, UNREAD})
 
 FIELDS = tuple(
@@ -33,6 +35,7 @@ FIELDS = tuple(
         (SPEED, "speed_rpm", Unit.RPM),
         (SHARE, "speed_percent", Unit.PERCENT),
         (POWER, "power_watts", Unit.WATTS),
+        (STATE, "detector_state", Unit.STATE),
     )
 )
 
@@ -44,6 +47,17 @@ _SENSOR = re.compile(
 )
 _CSV_FIELDS = (4, 10)
 _FIGURE = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*([A-Za-z%][A-Za-z /%]*)")
+_LEAK = re.compile(r"leak(?:\d*|_.*)")
+_STATES = (
+    (re.compile(r"non-recoverable|state asserted|(?<!not )limit exceeded|performance lags", re.IGNORECASE), "2"),
+    (re.compile(r"non-critical|predictive failure asserted", re.IGNORECASE), "1"),
+    (re.compile(r"to critical|\bcritical from", re.IGNORECASE), "2"),
+    (re.compile(r"^$|deasserted|not exceeded|transition to ok|performance met", re.IGNORECASE), "0"),
+)
+"""What discrete sensors say (IPMI 2.0, table 42-2, in ipmitool's words): the first that fits is what it means. One that
+asserts nothing has an empty cell."""
+_ALL = ("sdr", "elist", "all")
+"""Discrete sensors too, which takes longer."""
 _NO_READING = frozenset({"ns", "na"})
 """The status of a sensor whose figure is none, whatever stands beside it."""
 
@@ -122,7 +136,7 @@ def _cells(one: _Said) -> dict[str, Raw]:
     if not (absent(one.text) or one.status in _NO_READING):
         # A state in words; or what should be a figure, and is then not understood.
         return {**names, UNREAD: Raw(one.text)}
-    word = Raw(one.text if absent(one.text) else one.status)
+    word = Raw(one.text if one.text and absent(one.text) else one.status if one.status in _NO_READING else one.text)
     kind = measures(one.name, "")
     return {**names, UNREAD: word, **({kind: word} if kind else {})}
 
@@ -160,6 +174,8 @@ def with_roles(roles: Mapping[str, str]) -> Tool:
         return TOOL
     layouts = {layout: _cast(layout, roles) for layout in TOOL.layouts}
     queries = tuple(replace(query, layout=layouts[query.layout]) for query in TOOL.queries)
+    if any(_LEAK.fullmatch(device) for device in roles):
+        queries = tuple(replace(query, arguments=_ALL) for query in queries)
     return replace(TOOL, queries=queries, layouts=tuple(layouts.values()))
 
 
@@ -207,11 +223,21 @@ def _in_roles(rows: Sequence[Row], roles: Mapping[str, str]) -> list[Row]:
 
 def _as_device(row: Row, device: str) -> Row:
     cells = dict(row.cells)
+    if _LEAK.fullmatch(device) and set(cells) <= _NO_FIGURES:
+        cells[STATE] = Raw(_state(row.text(UNREAD)))
+        return replace(row, cells=cells, device=device, expected=True, left_out="")
     kind = measures(device.replace("_", " "), "")
     if set(cells) <= _NO_FIGURES and absent(row.text(UNREAD)) and kind:
         # Silent when it was looked for: what it would measure is told by the role.
         cells[kind] = cells[UNREAD]
     return replace(row, cells=cells, device=device, expected=True, left_out="")
+
+
+def _state(text: str) -> str:
+    """A detector's word as 0, 1 or 2; as it stands where it is none of a detector's."""
+    if text in _NO_READING or (text and absent(text)):
+        return text
+    return next((state for words, state in _STATES if words.search(text)), text)
 
 
 TOOL = Tool(
