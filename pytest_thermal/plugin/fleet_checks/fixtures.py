@@ -8,7 +8,6 @@ import pytest
 
 from pytest_thermal.plugin.evidence.properties import add_properties
 from pytest_thermal.plugin.keys import FINDINGS
-from pytest_thermal.plugin.outcomes import FindingWarning, conclude
 
 if TYPE_CHECKING:
     from pytest_thermal.findings.fleet.judgement import FleetJudgement
@@ -45,13 +44,20 @@ class JudgedFleet:
             pytest.skip.Exception: it does not apply.
         """
         __tracebackhide__ = True
+        from pytest_thermal.model.said import say
+        from pytest_thermal.plugin.language import catalogue
+        from pytest_thermal.plugin.outcomes import FindingWarning, conclude
+
         found = self._session.judgement.finding(check, subject)
         self._item.stash.setdefault(FINDINGS, []).append(found)
         self._session.noted.append(found)
         simulated = bool(found.evidence.get("simulated", False))
         add_properties(self._item, found, simulated=simulated, node=node_told(found))
         for text in found.warnings:
-            self._item.warn(FindingWarning(f"{found.check}[{subject}]: {text}"))
+            told = catalogue(self._item.config)(
+                say("{check}[{subject}]: {text}", check=check, subject=subject, text=text)
+            )
+            self._item.warn(FindingWarning(told))
         conclude(found, advisory=self._item.get_closest_marker("advisory") is not None)
         return found
 
