@@ -13,7 +13,9 @@ from tests.findings.recordings import healthy, judged
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyError("seen"), ZeroDivisionError()])
-def test_a_page_that_fails_is_a_warning(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_page_that_fails_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, error: Exception
+) -> None:
     told: list[str] = []
 
     def fail(*_: object, **__: object) -> Path:
@@ -21,6 +23,7 @@ def test_a_page_that_fails_is_a_warning(monkeypatch: pytest.MonkeyPatch, error: 
 
     monkeypatch.setattr("pytest_thermal.reporting.run_page.write_page", fail)
     session: Any = SimpleNamespace(
+        config=pytestconfig,
         _active=SimpleNamespace(bench=SimpleNamespace(secrets=list)),
         judgement=lambda: judged(healthy()),
         path=Path("runs/one"),
