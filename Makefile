@@ -51,10 +51,11 @@ report: $(READY) ## the newest run's Allure report as one page
 	@$(MAKE) --silent --no-print-directory $(ALLURE) || true
 	@$(BIN)/python -m pytest_thermal.reporting.allure_report --results "$(RESULTS)" --allure $(ALLURE_PREFIX) $(REPORT_ARGS)
 
-bench: $(READY) ## what start-up, sources, judgement, page, load engine and sampler cost (minutes; peers go into .bench/)
+bench: $(READY) ## what start-up, sources, judgement, a fleet, page, load engine and sampler cost (minutes; peers go into .bench/)
 	$(BIN)/python benchmarks/startup.py $(ARGS)
 	$(BIN)/python benchmarks/sensors.py
 	$(BIN)/python benchmarks/judgement.py
+	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/sampler.py
 	$(if $(filter 1,$(TOOLS)),$(BIN)/python benchmarks/tools.py)
