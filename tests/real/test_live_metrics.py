@@ -7,12 +7,11 @@ import itertools
 import json
 import shutil
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from pytest_thermal.reporting.live_metrics import Address, Endpoint, Named
@@ -42,13 +41,13 @@ def scraping(folder: Path, target: str) -> Iterator[Ask]:
     )
 
     def ask(query: str) -> list[dict[str, Any]]:
-        url = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+        url = f"http://127.0.0.1:{port}/api/v1/query"
+        answer = httpx.get(url, params={"query": query}, timeout=10.0, trust_env=False).raise_for_status()
+        found: list[dict[str, Any]] = answer.json()["data"]["result"]
         return found
 
     def ready() -> Ask | None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(httpx.HTTPError):
             return ask if ask("up == 1") else None
         return None
 

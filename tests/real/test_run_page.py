@@ -319,5 +319,5 @@ def test_printed_it_is_light_and_complete(opened: Open) -> None:
     assert max(page.evaluate("runPage.charts.map(one => one.plot.width)")) <= 700
     expect(page.locator("#controls")).to_be_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    expect(page.get_by_text("throughput_least")).to_be_visible()
+    expect(page.get_by_text("throughput_least", exact=True)).to_be_visible()
     assert page.pdf(format="A4").startswith(b"%PDF")

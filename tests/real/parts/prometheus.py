@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import threading
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from tests.real.parts.bmc import PASSWORD, USER, Bmc
 from tests.real.parts.errors import PartUnavailableError
@@ -75,9 +74,9 @@ class Prometheus:
 
     def asked(self, query: str) -> list[dict[str, Any]]:
         """What it answers to a query, asked by nothing of ours."""
-        with urllib.request.urlopen(f"{self.url}/api/v1/query?{urllib.parse.urlencode({'query': query})}") as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-            return found
+        answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False).raise_for_status()
+        found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        return found
 
 
 @contextlib.contextmanager
@@ -105,14 +104,13 @@ def prometheus_chain(folder: Path, bmc: Bmc) -> Iterator[Prometheus]:
         try:
             up = Prometheus.asked(chain, "up == 1")
             return chain if len(up) == 3 and Prometheus.asked(chain, "ipmi_fan_speed_rpm") else None
-        except OSError:
+        except httpx.HTTPError:
             return None
 
     def listens(address: str) -> bool | None:
         try:
-            with urllib.request.urlopen(address):
-                return True
-        except OSError:
+            return httpx.get(address, trust_env=False).is_success or None
+        except httpx.HTTPError:
             return None
 
     with contextlib.ExitStack() as stack:
