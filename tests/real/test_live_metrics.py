@@ -90,7 +90,16 @@ def test_prometheus_has_the_readings_and_loses_them_with_the_run(written: Writte
     target = f"127.0.0.1:{endpoint.address.port}"
     try:
         with or_skip(scraping(tmp_path, target)) as ask:
-            (hot,) = until(lambda: ask(f'pytest_thermal_sensor_celsius{{sensor="{GPU}"}}'))
+
+            def goes_on() -> None:  # what nothing follows would be gone soon, and Prometheus takes its time to start
+                row(written, next(seconds))
+                written.add("samples/bmc.csv", f"{written.start},2800")
+
+            def reading() -> list[dict[str, Any]]:
+                goes_on()
+                return ask(f'pytest_thermal_sensor_celsius{{sensor="{GPU}"}}')
+
+            (hot,) = until(reading)
             assert float(hot["value"][1]) == 61.5
             labels = {name: hot["metric"][name] for name in ("bench", "node", "device")}
             assert labels == {"bench": named.bench, "node": named.node, "device": "gpu0"}
@@ -107,8 +116,7 @@ def test_prometheus_has_the_readings_and_loses_them_with_the_run(written: Writte
             assert len(open_ones) > 10
 
             def all_answered() -> bool:
-                row(written, next(seconds))  # a run goes on: what nothing follows would be gone soon
-                written.add("samples/bmc.csv", f"{written.start},2800")
+                goes_on()
                 open_ones.difference_update({expr for expr in open_ones if ask(expr)})
                 return not open_ones
 
