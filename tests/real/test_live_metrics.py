@@ -91,8 +91,9 @@ def test_prometheus_has_the_readings_and_loses_them_with_the_run(written: Writte
     try:
         with or_skip(scraping(tmp_path, target)) as ask:
 
-            def goes_on() -> None:  # what nothing follows would be gone soon, and Prometheus takes its time to start
-                row(written, next(seconds))
+            def goes_on(celsius: str = "61.5") -> None:
+                # What nothing follows would be gone soon, and Prometheus takes its time.
+                row(written, next(seconds), celsius)
                 written.add("samples/bmc.csv", f"{written.start},2800")
 
             def reading() -> list[dict[str, Any]]:
@@ -121,8 +122,12 @@ def test_prometheus_has_the_readings_and_loses_them_with_the_run(written: Writte
                 return not open_ones
 
             until(all_answered)
-            row(written, next(seconds), "")
-            until(lambda: not ask(f'pytest_thermal_sensor_celsius{{sensor="{GPU}"}}'))
+
+            def without_one() -> bool:
+                goes_on("")
+                return not ask(f'pytest_thermal_sensor_celsius{{sensor="{GPU}"}}')
+
+            until(without_one)
             assert ask(f'pytest_thermal_sensor_ratio{{sensor="{USE}"}}')
             assert ask(f'pytest_thermal_sensor_rpm{{sensor="{PUMP}"}}')
             endpoint.close()
