@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pytest_thermal.analysis.load_proof import LEAST_POWER_RISE
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure
 
@@ -30,7 +31,7 @@ def resistance(
         coolant_supply: Level of the coolant's supply temperature in steady, °C.
         ambient: Level of the room's temperature in steady, °C.
         baseline: Level of the temperature in the baseline, °C.
-        baseline_power: Level of the power in the baseline, W.
+        baseline_power: Level of the power in the baseline, W; without a load that exceeds it there is no resistance.
         power_accuracy: Standard uncertainty of the power meter as a share, where its maker states one.
 
     R = (T − T_reference) ÷ P against the coolant supply, else the room. Against the baseline R = rise ÷ (P − P_idle):
@@ -44,6 +45,18 @@ def resistance(
     reference, against = _reference(coolant_supply, ambient, baseline)
     if reference is None or reference.value is None:
         return Figure.missing(name, UNIT, say("neither coolant supply nor ambient nor baseline is known"))
+    at_rest = None if baseline_power is None else baseline_power.value
+    if at_rest is not None and hot_power.value < LEAST_POWER_RISE * at_rest:
+        # The warmth is then what an earlier load left, or the room's: divided by idle power it means nothing.
+        return Figure.missing(
+            name,
+            UNIT,
+            say(
+                "{watts:.0f} W in steady are no load, as it draws {idle:.0f} W at idle",
+                watts=hot_power.value,
+                idle=at_rest,
+            ),
+        )
     watts, watts_variance = hot_power.value, (hot_power.uncertainty or 0.0) ** 2
     idle = None
     if against == "baseline" and baseline_power is not None and baseline_power.value is not None:

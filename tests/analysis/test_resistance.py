@@ -38,6 +38,14 @@ def test_the_baseline_without_its_power_is_told() -> None:
     assert found.detail["idle_power"] is None
 
 
+def test_what_an_earlier_load_left_is_no_resistance() -> None:
+    found = resistance(
+        HOT, figure(60.0, 0.0, "watts"), coolant_supply=COOLANT, baseline=IDLE, baseline_power=IDLE_WATTS
+    )
+    assert found.value is None
+    assert found.reason == "60 W in steady are no load, as it draws 50 W at idle"
+
+
 def test_uncertainty_by_the_law_of_propagation() -> None:
     found = resistance(HOT, WATTS, coolant_supply=COOLANT)
     assert found.uncertainty == pytest.approx(math.hypot(0.5 / 600, 30 * 6 / 600**2))
