@@ -69,7 +69,7 @@ def test_in_chinese_no_english_sentence_is_left(tmp_path: Path) -> None:
     assert re.match(r"4\d\.\d °C，自身偏差 \+1\d\.\d °C", found.framed[0]["title"])
     for words in (
         "失败",
-        "缺少 n06：fleet.toml",
+        "缺少 n06：fleet.toml 提到了它",
         "支路 A",
         "7 个节点在 0.0 s 内先后进入稳态",
         "n03 gpu2（支路 A）：温升",
