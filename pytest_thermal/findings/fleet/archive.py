@@ -235,14 +235,14 @@ def _machines(name: str, runs: Sequence[FoundRun]) -> Iterator[NodeRuns]:
         if same:
             notes.append(say("the newest of {count} runs counts; the others are history", count=len(same) + 1))
         if others:
-            run = others[0].path.name
+            first = others[0].path.name
             notes.append(
-                say("1 earlier run under this name was made on another machine ({run})", run=run)
+                say("1 earlier run under this name was made on another machine ({run})", run=first)
                 if len(others) == 1
                 else say(
                     "{count} earlier runs under this name were made on another machine ({run})",
                     count=len(others),
-                    run=run,
+                    run=first,
                 )
             )
         yield NodeRuns(name=own, newest=newest, history=tuple(same), notes=tuple(notes))

@@ -88,7 +88,8 @@ def _verdict(row: Mapping[str, Any]) -> str:
     """The node's own, and which of its cards stand out: that is another check's finding."""
     off = row["outliers"]
     if not off:
-        return _WORDS.get(row["outcome"], row["outcome"])
+        outcome = str(row["outcome"])
+        return _WORDS.get(outcome, outcome)
     return say("{card} off", card=off[0]) if len(off) == 1 else say("{count} cards off", count=len(off))
 
 
