@@ -10,6 +10,7 @@ import numpy as np
 
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.numerics import robust_sigma
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import FloatArray, IndexArray
 
 LEAST_DEVIATION = 5.0
@@ -108,7 +109,7 @@ def judge_fleet(members: Sequence[Member], *, least_deviation: float = LEAST_DEV
     five members.
     """
     if len(members) < LEAST_MEMBERS:
-        why = f"{len(members)} members are too few for a fleet, needs {LEAST_MEMBERS}"
+        why = say("{count} members are too few for a fleet, needs {least}", count=len(members), least=LEAST_MEMBERS)
         lone = tuple(
             Consistent(member=m, consistent=Answer.UNKNOWN, deviation=0.0, own=0.0, reason=why) for m in members
         )

@@ -28,6 +28,7 @@ from pytest_thermal.bench.errors import BenchError, Problem
 from pytest_thermal.bench.host_list import expand_nodes
 from pytest_thermal.bench.read import UnreadableError, read_file
 from pytest_thermal.bench.secrets import Redactor
+from pytest_thermal.model.said import joined, say, words_of
 
 FLEET_FILE = "fleet.toml"
 PLACES = ("rack", "slot", "branch", "manifold")
@@ -91,7 +92,7 @@ def _hosts(text: str) -> tuple[str, ...]:
     names = expand_nodes(text)
     bad = [name for name in names if not _NAME.fullmatch(name)]
     if bad or not names:
-        raise ValueError(f"{bad[0]!r} is no name of a host" if bad else "it names no host")
+        raise ValueError(say("{name!r} is no name of a host", name=bad[0]) if bad else say("it names no host"))
     return names
 
 
@@ -131,17 +132,19 @@ class _Reading:
             near = difflib.get_close_matches(host, places, n=1)
             self._problem(
                 f"[[card]] host {host}",
-                "is no node of this file" + (f"; nearest is {near[0]}" if near else ""),
-                "a slip in the name",
-                "name a node of this file, or leave host out for all of them",
+                say("is no node of this file; nearest is {name}", name=near[0])
+                if near
+                else say("is no node of this file"),
+                say("a slip in the name"),
+                say("name a node of this file, or leave host out for all of them"),
             )
         return FleetFile(path=self._path, name=name, hosts=tuple(places), places=places, cards=cards)
 
     def _table(self, value: object, section: str, where: str) -> dict[str, str]:
         if not isinstance(value, Mapping):
             self._problem(
-                where, f"is {value!r}, and not a table", "one pair of brackets too few",
-                f"[{section}]" if section == "fleet" else f"[[{section}]], with its keys below",
+                where, say("is {value}, and not a table", value=repr(value)), say("one pair of brackets too few"),
+                f"[{section}]" if section == "fleet" else say("[[{section}]], with its keys below", section=section),
             )  # fmt: skip
             return {}
         found = {}
@@ -149,12 +152,14 @@ class _Reading:
             if key not in _SECTIONS[section]:
                 self._unknown(key, _SECTIONS[section], where)
             elif isinstance(one, bool) or not isinstance(one, (str, int)) or not str(one).strip():
-                self._problem(f"{where} {key}", f"is {one!r}, and no name and no number", "", f'{key} = "…"')
+                self._problem(
+                    f"{where} {key}", say("is {value}, and no name and no number", value=repr(one)), "", f'{key} = "…"'
+                )
             else:
                 found[str(key)] = str(one).strip()
         needed = _NEEDED.get(section)
         if needed is not None and needed not in value:
-            self._problem(where, f"has no {needed}", "a key was forgotten", f'{needed} = "…"')
+            self._problem(where, say("has no {key}", key=needed), say("a key was forgotten"), f'{needed} = "…"')
         return found
 
     def _hosts(self, text: str | None, where: str) -> tuple[str, ...]:
@@ -163,7 +168,12 @@ class _Reading:
         try:
             return _hosts(text)
         except ValueError as error:
-            self._problem(where, f"{text!r}: {error}", "a slip in the list", 'such as "n[01-24]", or "n01,n02"')
+            self._problem(
+                where,
+                say("{text!r}: {error}", text=text, error=words_of(error)),
+                say("a slip in the list"),
+                say('such as "n[01-24]", or "n01,n02"'),
+            )
             return ()
 
     def _unknown(self, key: str, known: Iterable[str], where: str) -> None:
@@ -171,12 +181,14 @@ class _Reading:
         near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.0)
         self._problem(
             f"{where} {key}".strip(),
-            f"is not a known key; nearest known key: {near[0] if near else names[0]}",
-            "a slip of the pen, or a key of another file",
-            f"known here: {', '.join(names)}",
+            say("is not a known key; nearest known key: {key}", key=near[0] if near else names[0]),
+            say("a slip of the pen, or a key of another file"),
+            say("known here: {names}", names=joined(", ", names)),
         )
 
     def _problem(self, where: str, seen: str, likely: str, remedy: str) -> None:
         self.problems.append(
-            Problem(where=f"{self._path.name}: {where}", seen=seen, likely=likely or "a slip of the pen", remedy=remedy)
+            Problem(
+                where=f"{self._path.name}: {where}", seen=seen, likely=likely or say("a slip of the pen"), remedy=remedy
+            )
         )

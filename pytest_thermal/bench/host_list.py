@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pytest_thermal.model.said import say
+
 _PART = re.compile(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*")
 _RANGES = re.compile(r"\[([^\]]*)\]")
 _MOST_NODES = 100_000
@@ -21,7 +23,7 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         for name in _expanded(part):
             found[name] = None
             if len(found) > _MOST_NODES:
-                raise ValueError(f"{text[:60]}: more than {_MOST_NODES} nodes")
+                raise ValueError(say("{text}: more than {count} nodes", text=text[:60], count=_MOST_NODES))
     return tuple(found)
 
 
@@ -35,6 +37,6 @@ def _expanded(text: str) -> Iterator[str]:
         first, dash, last = piece.partition("-")
         last = last if dash else first
         if not (first.isdigit() and last.isdigit() and int(first) <= int(last)):
-            raise ValueError(f"{text}: {piece!r} is no range of numbers")
+            raise ValueError(say("{text}: {piece!r} is no range of numbers", text=text, piece=piece))
         for number in range(int(first), int(last) + 1):
             yield from (f"{head}{number:0{len(first)}d}{rest}" for rest in _expanded(tail))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pytest_thermal.analysis import LoopFaultKind, ThrottleKind
-from pytest_thermal.model.said import in_english, say
+from pytest_thermal.model.said import in_english, joined, say
 from pytest_thermal.model.series import Figure
 
 FAULTS: Mapping[LoopFaultKind, str] = {
@@ -21,6 +21,13 @@ THROTTLES: Mapping[ThrottleKind, str] = {
     ThrottleKind.POWER: say("power"),
     ThrottleKind.EITHER: say("thermal or power"),
 }
+STATES: Mapping[str, str] = {
+    "finished": say("finished"),
+    "recording": say("recording"),
+    "cut off": say("cut off"),
+    "foreign": say("foreign"),
+}
+"""What became of a recording."""
 LONGEST = 240
 """Characters of what was seen; what checks say is written to stay below 200 of them."""
 
@@ -39,6 +46,12 @@ def span(seconds: float) -> str:
     if abs(seconds) < 90:
         return f"{seconds:.0f} s" if abs(seconds) >= 10 or seconds == round(seconds) else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if abs(seconds) < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def few(names: Sequence[str], most: int = 6) -> str:
+    """``a, b and 3 more``."""
+    told = joined(", ", names[:most])
+    return say("{names} and {count} more", names=told, count=len(names) - most) if len(names) > most else told
 
 
 def milliseconds(value: float) -> str:

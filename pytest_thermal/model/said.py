@@ -119,6 +119,11 @@ def mapped(text: str, change: Callable[[str], str]) -> str:
     return text.mapped(change) if isinstance(text, Said) else change(text)
 
 
+def words_of(error: BaseException) -> str:
+    """What an error says, and what that was made of, where it was raised with one text."""
+    return error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
+
+
 def in_english(text: str, english: str) -> str:
     """The same message with another English text: cut, or set in lines; another language tells it in full."""
     return text.shortened(english) if isinstance(text, Said) else english

@@ -184,7 +184,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Which bench, when it was found only because a collected test needs one."""
     fleet = config.stash.get(FLEET, None)
     if fleet is not None:
-        return fleet.header()
+        return [catalogue(config)(line) for line in fleet.header()]
     thermal = config.stash.get(THERMAL, None)
     if thermal is not None and options.value(config, "replay") is not None:
         return [catalogue(config)(line) for line in thermal.header()]

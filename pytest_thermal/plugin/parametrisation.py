@@ -41,7 +41,7 @@ def _once_a_domain(metafunc: pytest.Metafunc) -> None:
         names = list(listed_domains(metafunc.config) or ())
         names = names or [domain.name for domain in active_bench(metafunc.config).bench.domains]
     except pytest.UsageError as error:
-        metafunc.config.stash.setdefault(BENCH_ERROR, str(error))
+        metafunc.config.stash.setdefault(BENCH_ERROR, error.args[0])
         names = ["no-bench"]
     metafunc.parametrize("domain", names, ids=names, indirect=True, scope="session")
 
@@ -59,7 +59,7 @@ def _once_a_subject(metafunc: pytest.Metafunc, name: str) -> None:
         session.limits()  # a limit that cannot be had is told before anything runs
         subjects = session.phases if name == "phase" else _subjects(session, check)
     except pytest.UsageError as error:
-        config.stash.setdefault(BENCH_ERROR, str(error))
+        config.stash.setdefault(BENCH_ERROR, error.args[0])
         subjects = ["no-bench"]
     if not subjects and check in ESSENTIAL:
         subjects = [NOTHING]  # it runs, and does not pass

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
+from pytest_thermal.model.said import say
+
 PIECE_BYTES = 512 * 1024
 _PATIENCE_SECONDS = 120.0
 """For the next piece: a slow disk and a slow line."""
@@ -188,10 +190,10 @@ class _First:
         try:
             return cast("bytes", self._channel.receive(_PATIENCE_SECONDS))
         except self._channel.RemoteError as error:
-            lines = str(error).strip().splitlines() or ["no reason given"]
+            lines = str(error).strip().splitlines() or [say("no reason given")]
             raise _RefusedError(lines[-1]) from None
         except EOFError:
-            raise OSError("the connection is gone") from None
+            raise OSError(say("the connection is gone")) from None
 
     def taken(self) -> None:
         self._channel.send(True)

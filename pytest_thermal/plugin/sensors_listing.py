@@ -34,4 +34,4 @@ def list_sensors(config: pytest.Config) -> str:
     head = (
         [say("thermal: sensors of this machine ({chosen_by})", chosen_by=active.chosen_by)] if own else active.header()
     )
-    return "\n".join([*map(catalogue(config), head), "", table(found)])
+    return "\n".join([*map(catalogue(config), head), "", table(found, catalogue(config))])

@@ -27,11 +27,11 @@ from xdist.scheduler import (
     WorkStealingScheduling,
 )
 
-from pytest_thermal.model.said import unpacked
+from pytest_thermal.model.said import say, unpacked, words_of
 from pytest_thermal.plugin import options, remote_results
 from pytest_thermal.plugin.access_checks.session import Ending
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FLEET_ENDINGS, THERMAL, THERMAL_ENDINGS
-from pytest_thermal.plugin.language import language
+from pytest_thermal.plugin.language import catalogue, language
 from pytest_thermal.plugin.thermal_checks.live_view import WorkerLines
 from pytest_thermal.plugin.thermal_checks.session import STOP_FILE, archive
 
@@ -87,9 +87,12 @@ class XdistBridge:
             path = argument.split("::")[0]
             if path and not path.startswith("-") and os.path.exists(path):  # noqa: PTH110 - a Path would raise
                 raise pytest.UsageError(
-                    f"{path}: paths of this machine mean nothing on other nodes\n"
-                    "likely: an option and its path stand as two words, or the suites are named by their folder\n"
-                    "try: --option=PATH in one word, and suites by --pyargs pytest_thermal.suites.thermal"
+                    say(
+                        "{path}: paths of this machine mean nothing on other nodes\n"
+                        "likely: an option and its path stand as two words, or the suites are named by their folder\n"
+                        "try: --option=PATH in one word, and suites by --pyargs pytest_thermal.suites.thermal",
+                        path=path,
+                    )
                 )
 
     @pytest.hookimpl(optionalhook=True)
@@ -160,9 +163,10 @@ class XdistBridge:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """What came from which node."""
         if self._nodes:
-            terminalreporter.section("nodes", sep="=", blue=True)
+            told = catalogue(self._config)
+            terminalreporter.section(told(say("nodes")), sep="=", blue=True)
             for line in self._nodes:
-                terminalreporter.write_line(line)
+                terminalreporter.write_line(told(line))
 
     def _take_from(self, node: Any, told: dict[str, Any], error: object) -> None:
         """Have a node's results, or say where they are."""
@@ -173,8 +177,14 @@ class XdistBridge:
         if offer is None and (not error or not self._is_about_a_bench()):
             return  # a project of somebody else's, or a node that measured nothing and says so by its tests
         if offer is None:
-            lies = f"its run stays on it: {where}" if where else "what it recorded, if anything, stays on it"
-            said = f"{name}: LOST ({error or 'it told nothing'}); {lies}"
+            said = say(
+                "{node}: LOST ({error}); {lies}",
+                node=name,
+                error=error or say("it told nothing"),
+                lies=say("its run stays on it: {run}", run=where)
+                if where
+                else say("what it recorded, if anything, stays on it"),
+            )
         else:
             where = where or offer["run"]
             try:
@@ -182,11 +192,29 @@ class XdistBridge:
                     node.gateway, offer, archive=archive(self._config), allure=Path(allure) if allure else None
                 )
             except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error) as trouble:
-                said = f"{name}: its results could not be fetched ({trouble}); its run stays on it: {where}"
+                said = say(
+                    "{node}: its results could not be fetched ({trouble}); its run stays on it: {run}",
+                    node=name,
+                    trouble=words_of(trouble),
+                    run=where,
+                )
             else:
-                run = "no run" if got.run is None else f"run {got.run}"
-                how = "seen on one disk" if got.was_here else f"{got.sent_bytes / 1e6:.1f} MB in {got.seconds:.1f} s"
-                self._nodes.append(f"{name}: {run}, {got.allure_files} files of Allure's; {how}")
+                how = (
+                    say("seen on one disk")
+                    if got.was_here
+                    else say(
+                        "{megabytes:.1f} MB in {seconds:.1f} s", megabytes=got.sent_bytes / 1e6, seconds=got.seconds
+                    )
+                )
+                self._nodes.append(
+                    say(
+                        "{node}: {run}, {files} files of Allure's; {how}",
+                        node=name,
+                        run=say("no run") if got.run is None else say("run {run}", run=got.run),
+                        files=got.allure_files,
+                        how=how,
+                    )
+                )
                 return
         self._bad_nodes = True
         self._nodes.append(said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pytest_thermal.model.kinds import Kind, kind_of
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.sysfs.files import slug
 
 TEMPERATURE, MARGIN, SPEED, SHARE, POWER = "temperature", "margin", "speed", "share", "power"
@@ -54,7 +55,7 @@ _MARGIN = _words("rem", "dts", "margin", "marg")
 
 _KINDS = {"degrees c": TEMPERATURE, "rpm": SPEED, "watts": POWER}
 _OF_UNITS = re.compile(r"(?:[ _.-]+(?:temp|temperature|tmp|rpm|speed|duty|power|pwr|watts?|sensor))+$", re.IGNORECASE)
-_OTHERS_LEFT_OUT = "left out, since it is not of the cooling"
+_OTHERS_LEFT_OUT = say("left out, since it is not of the cooling")
 
 
 def measures(name: str, unit: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pytest_thermal.model import Reading, Sensor, Unit
+from pytest_thermal.model import Missing, Reading, Sensor, Unit
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.registry import Discovery, Found
 from pytest_thermal.sensors.sysfs.files import natural
 
@@ -14,7 +16,7 @@ Row = dict[str, str | float | None]
 
 _SHOWN_UNITS = {
     Unit.CELSIUS: "°C",
-    Unit.KELVIN_MARGIN: "K left",
+    Unit.KELVIN_MARGIN: say("K left"),
     Unit.WATTS: "W",
     Unit.RPM: "RPM",
     Unit.PERCENT: "%",
@@ -24,6 +26,17 @@ _SHOWN_UNITS = {
     Unit.LITERS_PER_MINUTE: "l/min",
     Unit.PASCALS: "Pa",
     Unit.MILLISECONDS: "ms",
+}
+MISSING: Mapping[Missing, str] = {
+    Missing.TIMEOUT: say("timeout"),
+    Missing.ABSENT: say("absent"),
+    Missing.UNREADABLE: say("unreadable"),
+    Missing.NOT_OFFERED: say("not offered"),
+    Missing.DEVICE_ERROR: say("device error"),
+    Missing.IMPLAUSIBLE: say("implausible"),
+    Missing.STUCK: say("stuck"),
+    Missing.STALE: say("stale"),
+    Missing.NOT_UNDERSTOOD: say("not understood"),
 }
 NOT_IN_PATH = "is not installed (not found in PATH)"
 """How the reason ends that there is no such program."""
@@ -46,7 +59,12 @@ def rows(discovery: Discovery) -> list[Row]:
             name = str(row["sensor"])
             again = name in told or (name in offered and row["value"] is None and not _is_sensor_of(one, name))
             told.add(name)
-            of_source: Row = {"sensor": None, "unit": None, "device": None, "reason": f"{name}: {row['reason']}"}
+            of_source: Row = {
+                "sensor": None,
+                "unit": None,
+                "device": None,
+                "reason": say("{name}: {text}", name=name, text=row["reason"]),
+            }
             result.append({**row, **of_source} if again else row)
         if not shown:
             blank: Row = dict.fromkeys(("sensor", "value", "unit", "source", "device", "reason"))
@@ -59,7 +77,7 @@ def as_json(discovery: Discovery) -> str:
     return json.dumps(rows(discovery), ensure_ascii=False, indent=1)
 
 
-def table(discovery: Discovery) -> str:
+def table(discovery: Discovery, told: Catalogue = IN_ENGLISH) -> str:
     """The rows for a person: a heading a source, a line a sensor, and at the end what could not be used."""
     lines: list[str] = []
     lacking = [one for one in discovery.found if _is_not_installed(one)]
@@ -67,20 +85,22 @@ def table(discovery: Discovery) -> str:
         if one in lacking:
             continue
         shown = _shown(one)
-        state = "" if one.availability.ok else "not available"
+        state = "" if one.availability.ok else say("not available")
         # Where a line below says the same, once is enough.
         said = any(one.availability.reason == absent.reading.detail for absent in one.absent)
         reason = "" if said else one.availability.reason
-        lines.append(": ".join(filter(None, (one.spec.name, state, reason))))
-        lines += _lines(shown)
+        lines.append(told(joined(": ", filter(None, (one.spec.name, state, reason)))))
+        lines += _lines(shown, told)
     if lacking:
-        lines.append(f"not installed (not found in PATH): {', '.join(one.spec.name for one in lacking)}")
-    lines += ["", f"{_counted(len(discovery.sensors), 'sensor')} of {_counted(len(discovery.specs), 'source')}"]
-    return "\n".join(lines)
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+        names = joined(", ", [one.spec.name for one in lacking])
+        lines.append(told(say("not installed (not found in PATH): {names}", names=names)))
+    sensors, sources = len(discovery.sensors), len(discovery.specs)
+    count = say(
+        "{sensors} of {sources}",
+        sensors=say("1 sensor") if sensors == 1 else say("{count} sensors", count=sensors),
+        sources=say("1 source") if sources == 1 else say("{count} sources", count=sources),
+    )
+    return "\n".join([*lines, "", told(count)])
 
 
 def _shown(one: Found) -> list[Row]:
@@ -103,9 +123,10 @@ def _is_sensor_of(one: Found, name: str) -> bool:
 
 def _row(sensor: Sensor, reading: Reading | None, one: Found) -> Row:
     if reading is None:
-        value, reason = None, "no reading yet"
+        value, reason = None, say("no reading yet")
     elif reading.value is None:
-        value, reason = None, ": ".join(filter(None, (str(reading.missing), reading.detail)))
+        missing = MISSING[reading.missing] if reading.missing is not None else "None"
+        value, reason = None, joined(": ", filter(None, (missing, reading.detail)))
     else:
         value, reason = reading.value, ""
     return {
@@ -118,20 +139,20 @@ def _row(sensor: Sensor, reading: Reading | None, one: Found) -> Row:
     }
 
 
-def _lines(shown: Sequence[Row]) -> list[str]:
+def _lines(shown: Sequence[Row], told: Catalogue) -> list[str]:
     width = min(_WIDEST, max((len(str(row["sensor"])) for row in shown), default=0))
-    return [f"  {_padded(str(row['sensor']), width)}  {_told(row)}" for row in shown]
+    return [f"  {_padded(str(row['sensor']), width)}  {_told(row, told)}" for row in shown]
 
 
-def _told(row: Row) -> str:
-    value, unit = row["value"], row["unit"]
+def _told(row: Row, told: Catalogue) -> str:
+    value, unit, reason = row["value"], row["unit"], row["reason"]
     if not isinstance(value, float | int):
-        return f"–  {row['reason']}"
+        return f"–  {told(str(reason) if not isinstance(reason, str) else reason)}"
     if unit == Unit.BITS:
         return f"{int(value):#x}"
     if unit == Unit.BYTES:
         return f"{value / 2**30:.4g} GiB"
-    return f"{value:.6g} {_SHOWN_UNITS.get(Unit(str(unit)), '')}".rstrip()
+    return f"{value:.6g} {told(_SHOWN_UNITS.get(Unit(str(unit)), ''))}".rstrip()
 
 
 def _padded(text: str, width: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.plausibility import plausible_limits
 from pytest_thermal.sensors.source import Absent, Availability
 
@@ -231,25 +232,29 @@ class Nvml:
                 self._library = importlib.import_module("pynvml")
             except ImportError:
                 return Availability(
-                    ok=False, reason='nvidia-ml-py is not installed (try: pip install "nvidia-ml-py>=12")'
+                    ok=False, reason=say('nvidia-ml-py is not installed (try: pip install "nvidia-ml-py>=12")')
                 )
         try:
             self._library.nvmlInit()
             self._open = True
             count = self._library.nvmlDeviceGetCount()
         except self._library.NVMLError as error:
-            return Availability(ok=False, reason=f"NVML: {error}")
+            return Availability(ok=False, reason=say("NVML: {error}", error=error))
         self._devices = [self._device(index) for index in range(count) if not self._only or str(index) in self._only]
         if not self._devices:
-            wanted = f"none of the GPUs asked for ({', '.join(sorted(self._only))})" if count else "no GPU"
-            return Availability(ok=False, reason=f"NVML shows {wanted}")
+            wanted = (
+                say("none of the GPUs asked for ({names})", names=joined(", ", sorted(self._only)))
+                if count
+                else say("no GPU")
+            )
+            return Availability(ok=False, reason=say("NVML shows {wanted}", wanted=wanted))
         offered = {
             quantity.name for device in self._devices for quantity in QUANTITIES if self._offers(device, quantity)
         }
         for device in sorted(self._devices, key=lambda one: one.identity):
             self._settle(device, offered)
         if not self._places:
-            return Availability(ok=False, reason="its GPUs offer none of the figures looked for")
+            return Availability(ok=False, reason=say("its GPUs offer none of the figures looked for"))
         return Availability(ok=True)
 
     def _device(self, index: int) -> _Device:
@@ -335,7 +340,7 @@ class Nvml:
         try:
             value = float(quantity.take(self._library, device.handle))
         except AttributeError:
-            return missing(Missing.NOT_OFFERED, "this version of nvidia-ml-py does not know it")
+            return missing(Missing.NOT_OFFERED, say("this version of nvidia-ml-py does not know it"))
         except self._library.NVMLError as error:
             return missing(_meaning(error.value), f"{error}", error.value)
         if value == 0.0 and quantity.zero_is_blank:

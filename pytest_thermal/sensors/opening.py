@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pytest_thermal.model import Reading, Sensor
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.plausibility import Checked
 from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
 
@@ -28,8 +29,14 @@ def open_source(spec: SourceSpec) -> Source:
         inspect.signature(factory).bind(**spec.options)
     except TypeError as error:
         raise SpecError(
-            f"source {spec.name}: {spec.factory} does not take the options {sorted(spec.options)}\nlikely: {error}\n"
-            "try: name them as the callable's parameters are named"
+            say(
+                "source {name}: {factory} does not take the options {options}\nlikely: {error}\n"
+                "try: name them as the callable's parameters are named",
+                name=spec.name,
+                factory=spec.factory,
+                options=sorted(spec.options),
+                error=error,
+            )
         ) from error
     except ValueError:
         # A callable without a signature, such as one written in C, says by itself what it does not take.
@@ -37,8 +44,13 @@ def open_source(spec: SourceSpec) -> Source:
     made = factory(**spec.options)
     if not isinstance(made, Source):
         raise SpecError(
-            f"source {spec.name}: {spec.factory} made a {type(made).__name__}, which is no source\n"
-            "likely: name, probe, sensors, read or close is missing\ntry: pytest_thermal.sensors.Source says what"
+            say(
+                "source {name}: {factory} made a {kind}, which is no source\n"
+                "likely: name, probe, sensors, read or close is missing\ntry: pytest_thermal.sensors.Source says what",
+                name=spec.name,
+                factory=spec.factory,
+                kind=type(made).__name__,
+            )
         )
     checked = Checked(made)
     named = Apart(checked, spec.apart) if spec.apart else checked
@@ -131,9 +143,21 @@ def _factory(spec: SourceSpec) -> Callable[..., object]:
             found = getattr(found, name)
     except (ImportError, AttributeError, ValueError) as error:
         raise SpecError(
-            f"source {spec.name}: its factory {spec.factory!r} cannot be imported\nlikely: {error}\n"
-            'try: "package.module:callable", importable by a process of its own'
+            say(
+                "source {name}: its factory {factory!r} cannot be imported\nlikely: {error}\n"
+                'try: "package.module:callable", importable by a process of its own',
+                name=spec.name,
+                factory=spec.factory,
+                error=error,
+            )
         ) from error
     if not callable(found):
-        raise SpecError(f"source {spec.name}: {spec.factory} is a {type(found).__name__}, which cannot be called")
+        raise SpecError(
+            say(
+                "source {name}: {factory} is a {kind}, which cannot be called",
+                name=spec.name,
+                factory=spec.factory,
+                kind=type(found).__name__,
+            )
+        )
     return found

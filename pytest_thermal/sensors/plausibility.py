@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
 from pytest_thermal.model.kinds import Kind, kind_of
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.source import Absent, Availability, Source, TellsAbsent
 
 _RANGES: Mapping[Unit, tuple[float, float]] = {
@@ -127,9 +128,11 @@ class Checked:
 
     def _check(self, sensor: Sensor, readings: Sequence[Reading], now: float) -> Reading:
         if not readings:
-            return Reading(sensor_id=sensor.id, missing=Missing.ABSENT, detail="the source gave no reading of it")
+            return Reading(sensor_id=sensor.id, missing=Missing.ABSENT, detail=say("the source gave no reading of it"))
         if len(set(readings)) > 1:
-            return Reading(sensor_id=sensor.id, missing=Missing.NOT_UNDERSTOOD, detail="several readings that differ")
+            return Reading(
+                sensor_id=sensor.id, missing=Missing.NOT_UNDERSTOOD, detail=say("several readings that differ")
+            )
         reading = readings[0]
         if reading.value is None:
             return reading
@@ -154,4 +157,4 @@ class Checked:
 
 
 def _raised(error: Exception) -> str:
-    return f"the source raised {type(error).__name__}: {error}"
+    return say("the source raised {kind}: {error}", kind=type(error).__name__, error=error)

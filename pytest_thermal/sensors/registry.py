@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pytest_thermal.model import Reading, Sensor
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.opening import SpecError, absent_apart, apart, open_source
 from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
 
@@ -121,8 +122,13 @@ def _names_once(specs: Sequence[SourceSpec]) -> None:
         other = owners.setdefault(spec.name, spec)
         if other is not spec:
             raise SpecError(
-                f"two sources are called {spec.name!r}: {other.factory} and {spec.factory}\n"
-                "likely: a plugin brings one that is there already\ntry: give it another name"
+                say(
+                    "two sources are called {name!r}: {first} and {second}\n"
+                    "likely: a plugin brings one that is there already\ntry: give it another name",
+                    name=spec.name,
+                    first=other.factory,
+                    second=spec.factory,
+                )
             )
 
 
@@ -131,17 +137,24 @@ def _all_needed(found: Found) -> None:
     lacking = {device: name for device, name in found.spec.needed.items() if device not in devices}
     if not lacking:
         return
-    wanted = ", ".join(f"{device} to be {name!r}" for device, name in lacking.items())
+    wanted = joined(
+        ", ", [say("{device} to be {name!r}", device=device, name=name) for device, name in lacking.items()]
+    )
     here = sorted({one.identity for one in (*found.sensors, *(absent.sensor for absent in found.absent))})
-    likely = "the name is another, or two sensors have it" if here else found.availability.reason
+    likely = say("the name is another, or two sensors have it") if here else found.availability.reason
     advice = (
-        f"one of these, or its number alone: {'; '.join(here)}"
+        say("one of these, or its number alone: {names}", names=joined("; ", here))
         if here
-        else "see to that, or take the name out of the bench's files"
+        else say("see to that, or take the name out of the bench's files")
     )
     raise SpecError(
-        f"source {found.spec.name}: the bench says {wanted}, and there is no such sensor\n"
-        f"likely: {likely}\ntry: {advice}"
+        say(
+            "source {name}: the bench says {wanted}, and there is no such sensor\nlikely: {likely}\ntry: {advice}",
+            name=found.spec.name,
+            wanted=wanted,
+            likely=likely,
+            advice=advice,
+        )
     )
 
 
@@ -168,14 +181,18 @@ class _Trial(threading.Thread):
             self._error = error
             return
         except Exception as error:  # noqa: BLE001 - whoever wrote the source, the others go on
-            self._found = _unavailable(self._spec, f"making it raised {type(error).__name__}: {error}")
+            self._found = _unavailable(
+                self._spec, say("making it raised {kind}: {error}", kind=type(error).__name__, error=error)
+            )
             return
         try:
             self._found = _ask(self._spec, source)
         except SpecError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - whoever wrote the source, the others go on
-            self._found = _unavailable(self._spec, f"asking for its sensors raised {type(error).__name__}: {error}")
+            self._found = _unavailable(
+                self._spec, say("asking for its sensors raised {kind}: {error}", kind=type(error).__name__, error=error)
+            )
         finally:
             source.close()
 
@@ -183,7 +200,7 @@ class _Trial(threading.Thread):
         self.join(seconds)
         if self._error is not None:
             raise self._error
-        return self._found or _unavailable(self._spec, f"gave no answer in {seconds:g} s")
+        return self._found or _unavailable(self._spec, say("gave no answer in {seconds:g} s", seconds=seconds))
 
 
 def _ask(spec: SourceSpec, source: Source) -> Found:
@@ -193,7 +210,7 @@ def _ask(spec: SourceSpec, source: Source) -> Found:
         return Found(spec=spec, availability=availability, absent=absent)
     sensors = tuple(source.sensors())
     if not sensors:
-        return Found(spec=spec, availability=Availability(ok=False, reason="it has no sensor"), absent=absent)
+        return Found(spec=spec, availability=Availability(ok=False, reason=say("it has no sensor")), absent=absent)
     readings = {reading.sensor_id: reading for reading in source.read()}
     return Found(spec=spec, availability=availability, sensors=sensors, readings=readings, absent=absent)
 
@@ -236,16 +253,21 @@ def _first_only(found: Sequence[Found]) -> list[Found]:
     result = []
     for one in found:
         taken = sorted(sensor.id for sensor in one.sensors if sensor.id in owners)
-        from_whom = ", ".join(sorted({owners[sensor_id] for sensor_id in taken}))
+        from_whom = joined(", ", sorted({owners[sensor_id] for sensor_id in taken}))
         for sensor in one.sensors:
             owners.setdefault(sensor.id, one.spec.name)
         if not taken:
             result.append(one)
             continue
         left = tuple(sensor for sensor in one.sensors if sensor.id not in taken)
-        which = f"{len(taken)} of its {len(one.sensors)} sensors" if left else "all of its sensors"
+        already = (
+            say("{source} gives {count} of its {sensors} sensors already", source=from_whom, count=len(taken),
+                sensors=len(one.sensors))
+            if left
+            else say("{source} gives all of its sensors already", source=from_whom)
+        )  # fmt: skip
         said = one.availability.reason if left else ""
-        reason = "; ".join(filter(None, (said, f"{from_whom} gives {which} already")))
+        reason = joined("; ", filter(None, (said, already)))
         spec = replace(one.spec, without=tuple(sorted({*one.spec.without, *taken})))
         result.append(replace(one, spec=spec, availability=Availability(ok=bool(left), reason=reason), sensors=left))
     return result

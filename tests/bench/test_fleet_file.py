@@ -8,6 +8,7 @@ import pytest
 
 from pytest_thermal.bench import BenchError
 from pytest_thermal.bench.fleet_file import CARD_SLOT, FleetFile, read_fleet_file
+from pytest_thermal.model.catalogue import catalogue
 
 
 def read(folder: Path, text: str) -> FleetFile:
@@ -78,3 +79,12 @@ def test_all_slips_are_told_at_once(tmp_path: Path) -> None:
         read(tmp_path, '[[node]]\nhost = "n1"\nrak = 1\n[[node]]\nhots = "n2"\n')
     assert "rak" in str(caught.value)
     assert "hots" in str(caught.value)
+
+
+def test_slips_are_told_in_chinese(tmp_path: Path) -> None:
+    with pytest.raises(BenchError) as caught:
+        read(tmp_path, '[[node]]\nhost = "n[3-1]"\nrak = 1\n[[card]]\ndevice = "gpu0"\nhost = "n9"\n')
+    told = catalogue("zh")(caught.value.message)
+    assert "fleet.toml: [[node]] #1 host：'n[3-1]'：n[3-1]：'3-1' 不是编号范围\n可能原因: 列表写错" in told
+    assert "fleet.toml: [[node]] #1 rak：不是已知的键；最接近的已知键：rack" in told
+    assert "fleet.toml: [[card]] host n9：不是本文件中的节点" in told

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from pytest_thermal.model.catalogue import catalogue
 from pytest_thermal.reporting.fleet_page import write_fleet_page
 from tests.findings.fleet_archives import LEFT_OUT, judged, request_rows, write_fleet, write_node
 
@@ -54,6 +55,29 @@ def test_nodes_matrix_places_start_and_quota_are_there(tmp_path: Path) -> None:
     assert [link for link in found.links if "n02" in link] == ["../20270115T080000Z_n02/report.html"]
     for words in ("Failed", "n06 is missing", "branch A", "7 nodes entered steady within 0.0 s", "1,260"):
         assert words in found.text
+
+
+def test_in_chinese_no_english_sentence_is_left(tmp_path: Path) -> None:
+    rows: dict[str, Any] = {f"n{number:02}": {"requests": request_rows(0.05)} for number in range(1, 9)}
+    rows["n03"]["rises"] = {2: 12.0}
+    rows["n06"] = LEFT_OUT
+    write_fleet(tmp_path, 8, **rows)
+    fleet = judged(tmp_path, fleet=PLACES)
+    html = write_fleet_page(fleet, tmp_path / "fleet.html", told=catalogue("zh")).read_text(encoding="utf-8")
+    found = Reader(html)
+    assert '<html lang="zh-CN">' in html
+    assert re.match(r"4\d\.\d °C，自身偏差 \+1\d\.\d °C", found.framed[0]["title"])
+    for words in (
+        "失败",
+        "缺少 n06：fleet.toml 提到了它",
+        "支路 A",
+        "7 个节点在 0.0 s 内先后进入稳态",
+        "n03 gpu2（支路 A）：温升",
+    ):
+        assert words in found.text
+    shown = Reader(html.partition("<main>")[2]).text
+    assert shown
+    assert not re.findall(r"\b[a-z]+ [a-z]+ [a-z]+\b", shown)
 
 
 def test_what_a_run_says_is_text_and_nothing_runs(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_thermal.bench import Monitor
+from pytest_thermal.model.catalogue import catalogue
 from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.sensors import SensorSet, Source, SourceSpec, SpecError, discover, open_source
 from pytest_thermal.sensors.listing import as_json, rows, table
@@ -191,6 +192,19 @@ def test_a_source_of_which_nothing_is_known_is_one_row() -> None:
             "reason": "making it raised RuntimeError: it cannot be made",
         }
     ]  # fmt: skip
+
+
+def test_the_table_is_told_in_chinese() -> None:
+    text = table(discover([spec("steady", devices="gpu0,gpu10"), spec("raises")]), catalogue("zh"))
+    assert text.splitlines() == [
+        "steady",
+        "  gpu0.temperature_celsius   40 °C",
+        "  gpu10.temperature_celsius  41 °C",
+        "  gpu0.fan.speed_percent     –  不提供：[N/A]",
+        "raises：不可用：创建时抛出 RuntimeError：it cannot be made",
+        "",
+        "2 个传感器，来自 1 个来源",
+    ]
 
 
 def test_the_table_is_for_a_person() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from pytest_thermal.findings.run_facts import machine_of, node_of_facts
 from pytest_thermal.findings.subjects import natural, subjects
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.said import say
 from pytest_thermal.recording import RecordingError, open_recording
 from pytest_thermal.recording.layout import RUN, SAMPLES, read_run_json
 from pytest_thermal.recording.words import sensor_from_json
@@ -100,7 +101,7 @@ def find_fleet(folder: Path, *, expected: Mapping[str, str], count: int = 0, cou
     wanted = dict(expected)
     for one in (found for told in known.values() for found in told):
         for other in one.newest.together if one.newest is not None else ():
-            wanted.setdefault(other, f"the run of {one.name}, which was to be made together with it,")
+            wanted.setdefault(other, say("the run of {node}, which was to be made together with it,", node=one.name))
     nodes: dict[str, NodeRuns] = {}
     for name in sorted({*known, *wanted}, key=natural):
         expected_by = wanted.get(name, "")
@@ -108,7 +109,7 @@ def find_fleet(folder: Path, *, expected: Mapping[str, str], count: int = 0, cou
             nodes[one.name] = replace(one, expected_by=expected_by)
     counts = [(count, counted_by)]
     counts += [
-        (one.newest.count, f"the run of {name}, which was to be made together with others,")
+        (one.newest.count, say("the run of {node}, which was to be made together with others,", node=name))
         for name, one in nodes.items()
         if one.newest is not None
     ]
@@ -122,7 +123,7 @@ def _runs(folder: Path, notes: list[str]) -> Iterator[FoundRun]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        notes.append(f"{folder}: cannot be read: {error.strerror}")
+        notes.append(say("{folder}: cannot be read: {error}", folder=folder, error=error.strerror))
         return
     names = {entry.name for entry in entries}
     if RUN in names or (SAMPLES in names and _OF_A_RUN.fullmatch(folder.name)):
@@ -221,17 +222,28 @@ def _machines(name: str, runs: Sequence[FoundRun]) -> Iterator[NodeRuns]:
         notes = []
         if len(lines) > 1:
             notes.append(
-                f"{len(lines)} machines called {name} ran at one time: this is {newest.path.name}; each is a node of "
-                "its own here, and should have a name of its own"
+                say(
+                    "{count} machines called {name} ran at one time: this is {run}; each is a node of its own here, "
+                    "and should have a name of its own",
+                    count=len(lines),
+                    name=name,
+                    run=newest.path.name,
+                )
             )
         same = [run for run in history if not _differs(newest, run)]
         others = [run for run in history if _differs(newest, run)]
         if same:
-            notes.append(f"the newest of {len(same) + 1} runs counts; the others are history")
+            notes.append(say("the newest of {count} runs counts; the others are history", count=len(same) + 1))
         if others:
+            first = others[0].path.name
             notes.append(
-                f"{len(others)} earlier run{'s' if len(others) > 1 else ''} under this name "
-                f"{'were' if len(others) > 1 else 'was'} made on another machine ({others[0].path.name})"
+                say("1 earlier run under this name was made on another machine ({run})", run=first)
+                if len(others) == 1
+                else say(
+                    "{count} earlier runs under this name were made on another machine ({run})",
+                    count=len(others),
+                    run=first,
+                )
             )
         yield NodeRuns(name=own, newest=newest, history=tuple(same), notes=tuple(notes))
 

@@ -8,11 +8,23 @@ from typing import Any
 
 from pytest_thermal.analysis.drift import SAME_SECONDS, SAME_WATTS
 from pytest_thermal.findings.run_facts import facts_of, is_simulated, time_scale_of
+from pytest_thermal.findings.telling import few
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.said import joined, say
 
 POWER_LIMIT, STEADY, SENSORS = "power limit of ", "length of steady", "sensors"
-NOT_SET = "not told"
+NOT_SET = say("not told")
 _MOST_NAMED = 3
+_WHAT = {
+    "bench": say("bench"),
+    "product": say("product"),
+    "bios": "BIOS",
+    "evidence": say("what was read"),
+    "model": say("model"),
+    "firmware": say("firmware"),
+    STEADY: say("length of steady"),
+    SENSORS: say("sensors"),
+}
 Conditions = Mapping[str, str]
 """What of → what it is, in words."""
 
@@ -26,17 +38,23 @@ def conditions_of(facts: Mapping[str, Any], sensors: Iterable[Sensor], *, node: 
     known = list(sensors)
     base = facts_of(facts, known)
     found = {"bench": "" if base.bench in ("", node) else base.bench}
-    found["evidence"] = f"simulated, {time_scale_of(facts):g} times as fast" if is_simulated(facts) else "measured"
+    found["evidence"] = (
+        say("simulated, {scale:g} times as fast", scale=time_scale_of(facts))
+        if is_simulated(facts)
+        else say("measured")
+    )
     host = _mapping(facts.get("host"))
     found |= {name: str(host.get(name) or NOT_SET) for name in ("product", "bios")}
-    found |= {f"driver {name}": str(version) for name, version in _mapping(facts.get("drivers")).items()}
+    found |= {say("driver {name}", name=name): str(version) for name, version in _mapping(facts.get("drivers")).items()}
     cards = [one for one in _list(facts.get("accelerators")) if isinstance(one, Mapping)]
     for what in ("model", "firmware"):
         told = sorted({str(one.get(what)) for one in cards if one.get(what)})
         if told:
-            found[f"{what} of the cards"] = ", ".join(told)
-    found |= {f"load: {key}": _said(value) for key, value in base.load.items()}
-    found |= {f"{POWER_LIMIT}{device}": f"{watts:g} W" for device, watts in base.power_limits.items()}
+            found[say("{what} of the cards", what=_what(what))] = ", ".join(told)
+    found |= {say("load: {key}", key=key): _said(value) for key, value in base.load.items()}
+    found |= {
+        say("power limit of {device}", device=device): f"{watts:g} W" for device, watts in base.power_limits.items()
+    }
     if base.steady_seconds:
         found[STEADY] = f"{base.steady_seconds:g} s"
     found[SENSORS] = " ".join(sorted(text.partition(" (")[0] for text in base.sensors))
@@ -56,7 +74,15 @@ def usual_conditions(fleet: Iterable[Conditions]) -> tuple[dict[str, str], tuple
     for name, counter in counts.items():
         (first, most), *rest = counter.most_common()
         if rest and rest[0][1] == most:
-            split.append(f"{_what(name)}: {_few(name, first)} in {most} nodes, {_few(name, rest[0][0])} in {most}")
+            split.append(
+                say(
+                    "{what}: {first} in {most} nodes, {second} in {most}",
+                    what=_what(name),
+                    first=_few(name, first),
+                    second=_few(name, rest[0][0]),
+                    most=most,
+                )
+            )
         else:
             usual[name] = first
     return usual, tuple(split)
@@ -75,11 +101,16 @@ def _differences(own: Conditions, usual: Conditions) -> Iterator[str]:
         if name == SENSORS:
             gone = sorted(set(expected.split()) - set(value.split()))
             new = sorted(set(value.split()) - set(expected.split()))
-            said = [f"{len(gone)} missing ({_named(gone)})"] if gone else []
-            said += [f"{len(new)} more ({_named(new)})"] if new else []
-            yield f"other sensors: {', '.join(said)}"
+            said = [say("{count} missing ({names})", count=len(gone), names=_named(gone))] if gone else []
+            said += [say("{count} more ({names})", count=len(new), names=_named(new))] if new else []
+            yield say("other sensors: {names}", names=joined(", ", said))
         else:
-            yield f"{_what(name)} is {value or NOT_SET}, and {expected or NOT_SET} in the others"
+            yield say(
+                "{what} is {value}, and {usual} in the others",
+                what=_what(name),
+                value=value or NOT_SET,
+                usual=expected or NOT_SET,
+            )
 
 
 def _alike(name: str, value: str, expected: str) -> bool:
@@ -106,20 +137,19 @@ def _leading(text: str) -> float | None:
 
 
 def _what(name: str) -> str:
-    return {"bios": "BIOS", "evidence": "what was read"}.get(name, name)
+    return _WHAT.get(name, name)
 
 
 def _few(name: str, value: str) -> str:
-    return f"{len(value.split())} sensors" if name == SENSORS else value or NOT_SET
+    return say("{count} sensors", count=len(value.split())) if name == SENSORS else value or NOT_SET
 
 
 def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    return few(names, _MOST_NAMED)
 
 
 def _said(value: object) -> str:
-    return "not set" if value is None else str(value)
+    return say("not set") if value is None else str(value)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

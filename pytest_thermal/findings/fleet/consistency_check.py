@@ -13,11 +13,14 @@ from pytest_thermal.findings.fleet.side_by_side import (
     Compared,
     Family,
     family_of,
+    kind_said,
+    place_said,
     position_of,
 )
 from pytest_thermal.findings.telling import shortened
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 
 if TYPE_CHECKING:
     from pytest_thermal.findings.fleet.judgement import FleetJudgement
@@ -26,7 +29,19 @@ if TYPE_CHECKING:
 LONGEST = 480
 """Characters of what was seen where several cards stand out."""
 _MOST_TOLD = 4
-_WORDS = {"rise": "rise", "peak": "peak", RESISTANCE: "resistance", SETTLING: "slow time constant"}
+_PLURALS = {
+    "rack": say("racks"),
+    "slot": say("slots"),
+    "branch": say("branches"),
+    "manifold": say("manifolds"),
+    "card slot": say("card slots"),
+}
+_WORDS = {
+    "rise": say("rise"),
+    "peak": say("peak"),
+    RESISTANCE: say("resistance"),
+    SETTLING: say("slow time constant"),
+}
 
 
 def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
@@ -34,12 +49,12 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
     family = fleet.families.get(family_of(sensor))
     if family is None or not any(card.sensor == sensor for card in _all(family)):
         raise OpenError(
-            f"no node that could be compared has {sensor}",
+            say("no node that could be compared has {sensor}", sensor=sensor),
             likely=_why_no_node(fleet),
-            advice="test_node of each says why",
+            advice=say("test_node of each says why"),
         )
     if family.idle:
-        return skipped(f"{sensor}: its device was not to be loaded, in any node")
+        return skipped(say("{sensor}: its device was not to be loaded, in any node", sensor=sensor))
     warnings = list(_warnings(family, sensor))
     by_card: dict[str, list[tuple[Compared, Consistent]]] = {}
     for one, member, card in family.outliers(sensor):
@@ -48,23 +63,41 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
         return _outliers(fleet, family, sensor, by_card, warnings)
     rise = family.of("rise")
     if rise is None or rise.found.median is None:
-        few = rise.found.reason if rise is not None else "no card has a rise"
-        left = "; ".join(dict.fromkeys(f"{card.node} {card.device}: {why}" for card, why in family.left_out[:2]))
+        few = rise.found.reason if rise is not None else say("no card has a rise")
+        left = joined(
+            "; ",
+            dict.fromkeys(
+                say("{node} {device}: {why}", node=card.node, device=card.device, why=why)
+                for card, why in family.left_out[:2]
+            ),
+        )
+        seen = say("{sensor} cannot be compared: {few}", sensor=sensor, few=few)
         raise OpenError(
-            f"{sensor} cannot be compared: {few}" + (f" ({left})" if left else ""),
-            likely=_why_no_node(fleet) or "a small fleet, or cards that were not loaded in full",
-            advice="bring the runs of more nodes together below one folder",
+            say("{seen} ({left})", seen=seen, left=left) if left else seen,
+            likely=_why_no_node(fleet) or say("a small fleet, or cards that were not loaded in full"),
+            advice=say("bring the runs of more nodes together below one folder"),
         )
     own = [one for one in rise.found.members if family.cards[one.member.key].sensor == sensor]
     if not own:
-        why = next((why for card, why in family.left_out if card.sensor == sensor), "it has no rise")
-        raise OpenError(f"{sensor} cannot be compared in any node: {why}", advice="test_node of each says why")
+        why = next((why for card, why in family.left_out if card.sensor == sensor), say("it has no rise"))
+        raise OpenError(
+            say("{sensor} cannot be compared in any node: {why}", sensor=sensor, why=why),
+            advice=say("test_node of each says why"),
+        )
     furthest = max(own, key=lambda one: abs(one.own))
     node = family.cards[furthest.member.key].node
     return passed(
-        f"{sensor} of {len(own)} nodes: rise within {abs(furthest.own):.1f} °C of what its place has "
-        f"(furthest: {node}; median {rise.median:.1f} °C over {len(rise.found.members)} cards), "
-        f"allowed {rise.allowed:.1f} °C",
+        say(
+            "{sensor} of {nodes} nodes: rise within {deviation:.1f} °C of what its place has "
+            "(furthest: {furthest}; median {median:.1f} °C over {cards} cards), allowed {allowed:.1f} °C",
+            sensor=sensor,
+            nodes=len(own),
+            deviation=abs(furthest.own),
+            furthest=node,
+            median=rise.median,
+            cards=len(rise.found.members),
+            allowed=rise.allowed,
+        ),
         evidence={
             "deviation_celsius": round(furthest.own, 2),
             "limit_celsius": round(rise.allowed, 2),
@@ -92,15 +125,26 @@ def _outliers(
     told = []
     for node, found in worst_first[:_MOST_TOLD]:
         card = family.cards[found[0][1].member.key]
-        told.append(f"{node} {card.device}{_place_words(card, fleet)}: {', '.join(_said(*one) for one in found)}")
+        told.append(
+            say(
+                "{node} {device}{place}: {figures}",
+                node=node,
+                device=card.device,
+                place=_place_words(card, fleet),
+                figures=joined(", ", [_said(*one) for one in found]),
+            )
+        )
     if len(worst_first) > _MOST_TOLD:
-        told.append(f"and {len(worst_first) - _MOST_TOLD} more nodes")
+        told.append(say("and {count} more nodes", count=len(worst_first) - _MOST_TOLD))
     _, (first, *_) = worst_first[0]
     compared, member = first
     warm = member.own > 0
-    seen = (
-        f"{sensor}: {'; '.join(told)}; allowed {_number(compared, compared.allowed)} from the median "
-        f"({compared.limit_origin})"
+    seen = say(
+        "{sensor}: {outliers}; allowed {allowed} from the median ({origin})",
+        sensor=sensor,
+        outliers=joined("; ", told),
+        allowed=_number(compared, compared.allowed),
+        origin=compared.limit_origin,
     )
     return failed(
         shortened(seen, LONGEST),
@@ -136,14 +180,16 @@ def _evidence(one: Compared, member: Consistent) -> dict[str, Scalar]:
 
 def _said(one: Compared, member: Consistent) -> str:
     value, off = member.member.value / one.scale, member.own / one.scale
-    share = f", {member.deviation / one.scale:+.{one.decimals}f} in all" if _by_place(one, member) else ""
-    return (
-        f"{_WORDS[one.figure]} {_number(one, value)}, {off:+.{one.decimals}f} of its own{share} "
-        f"(median {_number(one, one.median)})"
-        if share
-        else f"{_WORDS[one.figure]} {_number(one, value)}, {off:+.{one.decimals}f} from the median "
-        f"{_number(one, one.median)}"
-    )
+    told = {
+        "figure": _WORDS[one.figure],
+        "value": _number(one, value),
+        "own": f"{off:+.{one.decimals}f}",
+        "median": _number(one, one.median),
+    }
+    if not _by_place(one, member):
+        return say("{figure} {value}, {own} from the median {median}", **told)
+    whole = f"{member.deviation / one.scale:+.{one.decimals}f}"
+    return say("{figure} {value}, {own} of its own, {whole} in all (median {median})", whole=whole, **told)
 
 
 def _by_place(one: Compared, member: Consistent) -> bool:
@@ -156,26 +202,31 @@ def _number(one: Compared, value: float) -> str:
 
 
 def _place_words(card: Card, fleet: FleetJudgement) -> str:
-    known = [f"{kind} {name}" for kind, name in position_of(card, fleet.places).items() if kind not in (NODE, CARD)]
-    return f" ({', '.join(known)})" if known else ""
+    position = position_of(card, fleet.places)
+    known = [place_said(kind, name) for kind, name in position.items() if kind not in (NODE, CARD)]
+    return say(" ({places})", places=joined(", ", known)) if known else ""
 
 
 def _likely(one: Compared, *, warm: bool) -> str:
     if one.figure == SETTLING:
         return (
-            "less flow than the others, or more coolant in its part of the loop" if warm else "another loop or sensor"
+            say("less flow than the others, or more coolant in its part of the loop")
+            if warm
+            else say("another loop or sensor")
         )
     if warm:
-        return "this card, and not its place: cold plate's contact, paste or pad, or its own flow path is blocked"
-    return "less load than the others, a sensor that reads low, or a card of another kind"
+        return say("this card, and not its place: cold plate's contact, paste or pad, or its own flow path is blocked")
+    return say("less load than the others, a sensor that reads low, or a card of another kind")
 
 
 def _advice(one: Compared, *, warm: bool) -> str:
     if one.figure == SETTLING:
-        return "compare its flow with a neighbour's, and the curves of both in report.html"
+        return say("compare its flow with a neighbour's, and the curves of both in report.html")
     if warm:
-        return "mount its cold plate anew; if it stays, swap it with a neighbour: the heat goes with the card or stays"
-    return "compare its power and utilisation with a neighbour's in report.html"
+        return say(
+            "mount its cold plate anew; if it stays, swap it with a neighbour: the heat goes with the card or stays"
+        )
+    return say("compare its power and utilisation with a neighbour's in report.html")
 
 
 def _warnings(family: Family, sensor: str) -> list[str]:
@@ -183,13 +234,17 @@ def _warnings(family: Family, sensor: str) -> list[str]:
     rise = family.of("rise")
     device = sensor.partition(".")[0]
     told += [
-        f"{device} is {place.effect:+.1f} °C off in every node: its place in the chassis, and not its cards"
+        say(
+            "{device} is {effect:+.1f} °C off in every node: its place in the chassis, and not its cards",
+            device=device,
+            effect=place.effect,
+        )
         for place in (rise.found.places if rise is not None else ())
         if place.kind == CARD and place.name == device
     ]
-    left = [f"{card.node}: {why}" for card, why in family.left_out if card.sensor == sensor]
+    left = [say("{name}: {text}", name=card.node, text=why) for card, why in family.left_out if card.sensor == sensor]
     if left:
-        told.append(f"no measure in {len(left)} nodes: {'; '.join(left[:2])}")
+        told.append(say("no measure in {count} nodes: {why}", count=len(left), why=joined("; ", left[:2])))
     return told
 
 
@@ -199,11 +254,15 @@ def _all(family: Family) -> list[Card]:
 
 def _why_no_node(fleet: FleetJudgement) -> str:
     if not fleet.runs:
-        return "no run lies below that folder"
+        return say("no run lies below that folder")
     if fleet.split:
-        return f"two kinds of nodes lie in one archive: {fleet.split[0]}"
+        return say("two kinds of nodes lie in one archive: {difference}", difference=fleet.split[0])
     if fleet.not_compared:
-        return f"{len(fleet.not_compared)} of {len(fleet.roster.nodes)} nodes have no run that could be compared"
+        return say(
+            "{count} of {nodes} nodes have no run that could be compared",
+            count=len(fleet.not_compared),
+            nodes=len(fleet.roster.nodes),
+        )
     return ""
 
 
@@ -234,8 +293,13 @@ def place_verdict(fleet: FleetJudgement, kind: str) -> Verdict:
         return _no_place(fleet, kind)
     furthest = max(judged, key=lambda name: abs(judged[name].effect))
     return passed(
-        f"{len(judged)} {_plural(kind)} within {abs(judged[furthest].effect):.1f} °C of the fleet's median "
-        f"(furthest: {kind} {furthest})",
+        say(
+            "{count} {places} within {deviation:.1f} °C of the fleet's median (furthest: {furthest})",
+            count=len(judged),
+            places=_plural(kind),
+            deviation=abs(judged[furthest].effect),
+            furthest=place_said(kind, furthest),
+        ),
         evidence={"deviation_celsius": round(judged[furthest].effect, 2), "places": len(judged), "furthest": furthest},
     )
 
@@ -246,23 +310,45 @@ def _warm_places(fleet: FleetJudgement, kind: str, bad: dict[str, tuple[Family, 
     for name, (family, one, place) in ordered[:_MOST_TOLD]:
         beyond = abs(place.effect) > one.allowed
         off = place.effect if beyond else place.against
-        than = f"the fleet's median of {one.median:.1f} °C" if beyond else "the other"
-        also = [f"{k} {n}" for k, n in ((place.kind, place.name), *place.also) if k not in (kind, NODE)]
-        alias = f" (the same as {', '.join(also)})" if also else ""
+        than = say("the fleet's median of {median:.1f} °C", median=one.median) if beyond else say("the other")
+        also = [place_said(k, n) for k, n in ((place.kind, place.name), *place.also) if k not in (kind, NODE)]
         told.append(
-            f"{kind} {name}{alias}: {_nodes_words(fleet, kind, name)}"
-            f"{place.members} {family.name.removesuffix('.temperature_celsius')} are {off:+.1f} °C against {than} by "
-            f"their {one.figure}"
+            say(
+                "{place}{alias}: {nodes}{count} {family} are {off:+.1f} °C against {than} by their {figure}",
+                place=place_said(kind, name),
+                alias=say(" (the same as {places})", places=joined(", ", also)) if also else "",
+                nodes=_nodes_words(fleet, kind, name),
+                count=place.members,
+                family=family.name.removesuffix(".temperature_celsius"),
+                off=off,
+                than=than,
+                figure=_WORDS[one.figure],
+            )
         )
     _, (_, one, place) = ordered[0]
     off = place.effect if abs(place.effect) > one.allowed else place.against
-    warm = off > 0
+    warm, of_kind = off > 0, kind_said(kind)
     return failed(
-        shortened(f"{'; '.join(told)}; allowed {one.allowed:.1f} °C ({one.limit_origin})", LONGEST),
-        likely=f"the {kind} and not its cards: too little flow, air, a valve, or a supply that is too warm"
+        shortened(
+            say(
+                "{places}; allowed {allowed:.1f} °C ({origin})",
+                places=joined("; ", told),
+                allowed=one.allowed,
+                origin=one.limit_origin,
+            ),
+            LONGEST,
+        ),
+        likely=say(
+            "the {kind} and not its cards: too little flow, air, a valve, or a supply that is too warm", kind=of_kind
+        )
         if warm
-        else f"the {kind} gets colder coolant or more flow than the others, or its nodes had less to do",
-        advice=f"measure flow and supply of that {kind} against another's; compare coolant_supply of their nodes",
+        else say(
+            "the {kind} gets colder coolant or more flow than the others, or its nodes had less to do", kind=of_kind
+        ),
+        advice=say(
+            "measure flow and supply of that {kind} against another's; compare coolant_supply of their nodes",
+            kind=of_kind,
+        ),
         evidence={
             "place": f"{kind} {ordered[0][0]}",
             "deviation_celsius": round(off, 2),
@@ -286,27 +372,33 @@ def _no_place(fleet: FleetJudgement, kind: str) -> Verdict:
     }
     if not nodes:
         raise OpenError(
-            f"no {kind} can be judged: no card that could be compared is in one",
+            say("no {kind} can be judged: no card that could be compared is in one", kind=kind_said(kind)),
             likely=_why_no_node(fleet),
-            advice="test_node of each node says why",
+            advice=say("test_node of each node says why"),
         )
     if len(nodes) == 1:
-        return skipped(f"all cards are in {kind} {next(iter(nodes))}: there is nothing to compare it with")
+        place = place_said(kind, next(iter(nodes)))
+        return skipped(say("all cards are in {place}: there is nothing to compare it with", place=place))
     if all(len(found) < 2 for found in nodes.values()):
         return skipped(
-            f"no {kind} holds two nodes: what is its own cannot be told from its node's; test_node judges that"
+            say(
+                "no {kind} holds two nodes: what is its own cannot be told from its node's; test_node judges that",
+                kind=kind_said(kind),
+            )
         )
     raise OpenError(
-        f"no {kind} can be judged: a place needs 3 cards, and a fleet 5 cards more than places",
-        likely="a small fleet",
-        advice="bring the runs of more nodes together",
+        say(
+            "no {kind} can be judged: a place needs 3 cards, and a fleet 5 cards more than places", kind=kind_said(kind)
+        ),
+        likely=say("a small fleet"),
+        advice=say("bring the runs of more nodes together"),
     )
 
 
 def _nodes_words(fleet: FleetJudgement, kind: str, name: str) -> str:
     count = len(fleet.nodes_in(kind, name))
-    return f"{count} nodes, " if count > 1 else ""
+    return say("{count} nodes, ", count=count) if count > 1 else ""
 
 
 def _plural(kind: str) -> str:
-    return f"{kind}es" if kind == "branch" else f"{kind}s"
+    return _PLURALS.get(kind, f"{kind}s")

@@ -21,6 +21,7 @@ from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 
 NODE, CONSISTENCY, PLACE, SIMULTANEOUS = "node", "consistency", "place", "simultaneous"
 CHECKS = (NODE, CONSISTENCY, PLACE, SIMULTANEOUS)
@@ -120,9 +121,13 @@ class FleetJudgement:
     def _verdict(self, check: str, subject: str) -> Verdict:
         if check == NODE and subject not in self.roster.nodes:
             raise OpenError(
-                f"no node {subject}: no run of it lies below {self.roster.folder}, and nothing names it",
-                likely="the nodes' runs were not brought back yet, or lie elsewhere",
-                advice="--runs DIR with the folder that holds them; fleet.toml names those that must be there",
+                say(
+                    "no node {node}: no run of it lies below {folder}, and nothing names it",
+                    node=subject,
+                    folder=self.roster.folder,
+                ),
+                likely=say("the nodes' runs were not brought back yet, or lie elsewhere"),
+                advice=say("--runs DIR with the folder that holds them; fleet.toml names those that must be there"),
             )
         if check == NODE:
             return node_verdict(self, subject)
@@ -298,7 +303,7 @@ class FleetJudgement:
         timing = self.timing
         spread = timing.spread_seconds
         if spread is None:
-            return skipped("fewer than two nodes say when they entered steady")
+            return skipped(say("fewer than two nodes say when they entered steady"))
         evidence: dict[str, Scalar] = {
             "spread_seconds": round(spread, 3),
             "limit_seconds": TOGETHER_SECONDS,
@@ -307,29 +312,30 @@ class FleetJudgement:
             "nodes": len(timing.starts),
         }
         missing = len(self.roster.nodes) - len(timing.starts)
-        warnings = (f"{missing} more nodes do not say when they entered steady",) if missing else ()
-        said = f"{len(timing.starts)} nodes entered steady within {_seconds(spread)}"
+        warnings = (say("{count} more nodes do not say when they entered steady", count=missing),) if missing else ()
+        said = say("{count} nodes entered steady within {span}", count=len(timing.starts), span=_seconds(spread))
         if timing.corrected:
-            said += f", {len(timing.corrected)} clocks corrected"
+            said = say("{said}, {count} clocks corrected", said=said, count=len(timing.corrected))
+        together = say("and were in it together for {span}", span=span(timing.shared_seconds))
         if spread <= TOGETHER_SECONDS:
-            return passed(
-                f"{said}, and were in it together for {span(timing.shared_seconds)}",
-                evidence=evidence,
-                warnings=warnings,
-            )
-        apart = (
-            f"and were in it together for {span(timing.shared_seconds)}"
-            if timing.shared_seconds
-            else "and were never all in it at one time"
-        )
+            return passed(joined(", ", [said, together]), evidence=evidence, warnings=warnings)
         late = sorted(timing.offsets.items(), key=lambda one: -abs(one[1]))[:3]
-        clocks = "; ".join(f"{name} {seconds:+.1f} s in every phase" for name, seconds in late)
+        clocks = [say("{node} {seconds:+.1f} s in every phase", node=name, seconds=seconds) for name, seconds in late]
         return failed(
-            f"{said}, more than {TOGETHER_SECONDS:g} s apart ({timing.first} first, {timing.last} last), {apart}",
-            likely=f"clocks that differ, or starts one after another: {clocks}"
+            say(
+                "{said}, more than {most:g} s apart ({first} first, {last} last), {apart}",
+                said=said,
+                most=TOGETHER_SECONDS,
+                first=timing.first,
+                last=timing.last,
+                apart=together if timing.shared_seconds else say("and were never all in it at one time"),
+            ),
+            likely=say("clocks that differ, or starts one after another: {clocks}", clocks=joined("; ", clocks))
             if clocks
-            else "they were started one after another: what they share (supply, branch, quota) was never in full use",
-            advice="start them together, with a barrier between nodes; set their clocks by NTP or PTP",
+            else say(
+                "they were started one after another: what they share (supply, branch, quota) was never in full use"
+            ),
+            advice=say("start them together, with a barrier between nodes; set their clocks by NTP or PTP"),
             evidence=evidence,
             warnings=warnings,
         )

@@ -10,10 +10,11 @@ from pytest_thermal.analysis import drift as drift_of
 from pytest_thermal.analysis.fleet import Consistent
 from pytest_thermal.findings.alike import of_one_cause
 from pytest_thermal.findings.fleet.side_by_side import NODE
-from pytest_thermal.findings.telling import shortened, span
+from pytest_thermal.findings.telling import STATES, shortened, span
 from pytest_thermal.findings.verdict import Verdict
 from pytest_thermal.model import Outcome
 from pytest_thermal.model.findings import Scalar
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure
 
 if TYPE_CHECKING:
@@ -46,9 +47,14 @@ def node_verdict(fleet: FleetJudgement, name: str) -> Verdict:
     if runs.newest is None or run is None:
         return Verdict(
             outcome=Outcome.INCONCLUSIVE,
-            seen=f"{name} is missing: {runs.expected_by} tells of it, and no run of it is below {fleet.roster.folder}",
-            likely="the node was down, its job did not start, or its run was not brought back",
-            advice=f"look at {name}; run it again alone, and judge the fleet anew",
+            seen=say(
+                "{node} is missing: {teller} tells of it, and no run of it is below {folder}",
+                node=name,
+                teller=runs.expected_by,
+                folder=fleet.roster.folder,
+            ),
+            likely=say("the node was down, its job did not start, or its run was not brought back"),
+            advice=say("look at {node}; run it again alone, and judge the fleet anew", node=name),
             evidence={"node": name, "missing": True},
         )
     remarks = [*_whole(fleet, name, run), *_own(run), *_against_the_fleet(fleet, name, run), *_drift(fleet, name, run)]
@@ -67,20 +73,26 @@ def node_verdict(fleet: FleetJudgement, name: str) -> Verdict:
     if not remarks:
         return Verdict(
             outcome=Outcome.PASSED,
-            seen=f"{name}: {_said_whole(run)}, {run.passed} checks passed{_said_worst(fleet, name)}",
+            seen=say(
+                "{node}: {whole}, {count} checks passed{worst}",
+                node=name,
+                whole=_said_whole(run),
+                count=run.passed,
+                worst=_said_worst(fleet, name),
+            ),
             evidence=evidence,
             warnings=tuple(warnings),
         )
     remarks.sort(key=lambda one: one.outcome is not Outcome.FAILED)
     told = [one.seen for one in remarks[:_MOST_TOLD]]
     if len(remarks) > _MOST_TOLD:
-        told.append(f"and {len(remarks) - _MOST_TOLD} more")
+        told.append(say("and {count} more", count=len(remarks) - _MOST_TOLD))
     for one in remarks:
         evidence |= one.evidence
     first = remarks[0]
     return Verdict(
         outcome=first.outcome,
-        seen=shortened(f"{name}: {'; '.join(told)}", LONGEST),
+        seen=shortened(say("{name}: {text}", name=name, text=joined("; ", told)), LONGEST),
         likely=first.likely,
         advice=first.advice,
         evidence=evidence,
@@ -92,21 +104,25 @@ def not_whole(run: NodeRun) -> Remark | None:
     """Why a run is not all of what it was to be; None where it is."""
     if run.trouble:
         return _open(
-            f"its newest run {run.path.name} cannot be read: {run.trouble}",
-            "it was copied in part, or its disk has a fault",
-            f"bring it back anew, or pytest suites/thermal --replay {run.path}",
+            say("its newest run {run} cannot be read: {trouble}", run=run.path.name, trouble=run.trouble),
+            say("it was copied in part, or its disk has a fault"),
+            say("bring it back anew, or pytest suites/thermal --replay {run}", run=run.path),
         )
     if run.state not in ("finished", "foreign"):
         return _open(
-            f"its newest run is {run.state}{_how_far(run)}",
-            "the node went down, its job was ended, or the run goes on",
-            "run it again; what was recorded can be replayed",
+            say("its newest run is {state}{how_far}", state=STATES.get(run.state, run.state), how_far=_how_far(run)),
+            say("the node went down, its job was ended, or the run goes on"),
+            say("run it again; what was recorded can be replayed"),
         )
     if run.changed:
         return _open(
-            f"{len(run.changed)} of its files are not as they were when the run ended: {run.changed[0]}",
-            "they were edited, or copied in part",
-            "bring the run directory back as it was written",
+            say(
+                "{count} of its files are not as they were when the run ended: {file}",
+                count=len(run.changed),
+                file=run.changed[0],
+            ),
+            say("they were edited, or copied in part"),
+            say("bring the run directory back as it was written"),
         )
     return None
 
@@ -119,30 +135,43 @@ def _whole(fleet: FleetJudgement, name: str, run: NodeRun) -> Iterator[Remark]:
         return
     if fleet.bench and run.bench != fleet.bench:
         yield _open(
-            f"its run is of bench {run.bench or 'unknown'}, and {fleet.bench} is expected",
-            "another bench's files were on that node",
-            "--bench as on the nodes, or run it again with the right one",
+            say(
+                "its run is of bench {bench}, and {expected} is expected",
+                bench=run.bench or say("unknown"),
+                expected=fleet.bench,
+            ),
+            say("another bench's files were on that node"),
+            say("--bench as on the nodes, or run it again with the right one"),
         )
     used = run.used
     if used is not None and used.requests and not used.answered:
         denied = used.most_frequent_error.startswith(_UNAUTHORISED)
         yield _open(
-            f"not comparable: none of its {used.requests:,} requests was answered: {used.most_frequent_error}",
-            "no key, or a wrong one, on this node" if denied else "the gateway was not reached from this node",
-            "pytest suites/supernode on that node says at which layer",
+            say(
+                "not comparable: none of its {requests:,} requests was answered: {error}",
+                requests=used.requests,
+                error=used.most_frequent_error,
+            ),
+            say("no key, or a wrong one, on this node")
+            if denied
+            else say("the gateway was not reached from this node"),
+            say("pytest suites/supernode on that node says at which layer"),
         )
     different = fleet.not_comparable(name)
     if different:
         yield _open(
-            f"not comparable: {'; '.join(different[:3])}",
-            "it was set up in another way than the others",
-            "make it as the others are, and run it again",
+            say("not comparable: {differences}", differences=joined("; ", different[:3])),
+            say("it was set up in another way than the others"),
+            say("make it as the others are, and run it again"),
         )
     elif fleet.split and run.state != "foreign":
         yield _open(
-            f"the nodes are not alike, and no majority says which are as they should be: {fleet.split[0]}",
-            "two kinds of nodes lie in one archive",
-            "judge them apart, each with a folder of its own: --runs DIR",
+            say(
+                "the nodes are not alike, and no majority says which are as they should be: {difference}",
+                difference=fleet.split[0],
+            ),
+            say("two kinds of nodes lie in one archive"),
+            say("judge them apart, each with a folder of its own: --runs DIR"),
         )
 
 
@@ -156,13 +185,14 @@ def _own(run: NodeRun) -> Iterator[Remark]:
 
 def _of_run(run: NodeRun, outcome: Outcome, same: Sequence[Mapping[str, Any]]) -> Remark:
     names = [f"{one['check']}[{one['subject']}]" for one in same]
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    word = "failed" if outcome is Outcome.FAILED else "open"
+    of = say("{name} and {count} more", name=names[0], count=len(names) - 1) if len(names) > 1 else names[0]
     return Remark(
         outcome=Outcome.FAILED if outcome is Outcome.FAILED else Outcome.INCONCLUSIVE,
-        seen=f"{names[0]}{more} {word}: {same[0]['seen']}",
-        likely=str(same[0]["likely"]),
-        advice=str(same[0]["advice"]) or f"pytest suites/thermal --replay {run.path}",
+        seen=say("{name} failed: {seen}", name=of, seen=same[0]["seen"])
+        if outcome is Outcome.FAILED
+        else say("{name} open: {seen}", name=of, seen=same[0]["seen"]),
+        likely=same[0]["likely"],
+        advice=same[0]["advice"] or f"pytest suites/thermal --replay {run.path}",
         evidence={"check_of_run": names[0]},
     )
 
@@ -178,18 +208,34 @@ def _against_the_fleet(fleet: FleetJudgement, name: str, run: NodeRun) -> Iterat
                     continue
                 seen.add(kind)
                 effect = place.effect if abs(place.effect) > one.allowed else place.against
-                words = "warmer" if effect > 0 else "colder"
+                figures = {
+                    "count": place.members,
+                    "family": family.name.removesuffix(".temperature_celsius"),
+                    "off": abs(effect),
+                    "figure": say("rise") if one.figure == "rise" else say("peak"),
+                    "median": one.median,
+                    "allowed": one.allowed,
+                    "origin": one.limit_origin,
+                }
                 yield Remark(
                     outcome=Outcome.FAILED,
-                    seen=f"all its {place.members} {family.name.removesuffix('.temperature_celsius')} are "
-                    f"{abs(effect):.1f} °C {words} than the other nodes' by their {one.figure} "
-                    f"(median {one.median:.1f} °C, allowed {one.allowed:.1f} °C, {one.limit_origin})",
-                    likely="this node's loop: pump, flow, air, supply; not one card"
+                    seen=say(
+                        "all its {count} {family} are {off:.1f} °C warmer than the other nodes' by their {figure} "
+                        "(median {median:.1f} °C, allowed {allowed:.1f} °C, {origin})",
+                        **figures,
+                    )
                     if effect > 0
-                    else "its load was less than the others', or its supply is colder",
-                    advice="compare its pump, flow and coolant supply with a neighbour's"
+                    else say(
+                        "all its {count} {family} are {off:.1f} °C colder than the other nodes' by their {figure} "
+                        "(median {median:.1f} °C, allowed {allowed:.1f} °C, {origin})",
+                        **figures,
+                    ),
+                    likely=say("this node's loop: pump, flow, air, supply; not one card")
                     if effect > 0
-                    else "compare its power and its requests with the others'",
+                    else say("its load was less than the others', or its supply is colder"),
+                    advice=say("compare its pump, flow and coolant supply with a neighbour's")
+                    if effect > 0
+                    else say("compare its power and its requests with the others'"),
                     evidence=_evidence(effect, one.allowed, one.limit_origin),
                 )
     slow = fleet.slow(name)
@@ -207,14 +253,25 @@ def _slower(fleet: FleetJudgement, used: Used | None, slow: Consistent) -> Remar
     limited = used is not None and used.limited > _LIMITED_SHARE * used.requests
     return Remark(
         outcome=Outcome.FAILED,
-        seen=f"{slow.member.value:,.3g} {unit} in steady, {-100 * slow.deviation / median:.0f} % less than the fleet's "
-        f"median of {median:,.3g} (allowed {100 * (found.threshold or 0.0) / median:.0f} %)",
-        likely=f"its quota: {used.limited:,} of its {used.requests:,} requests were refused with 429"
+        seen=say(
+            "{value:,.3g} {unit} in steady, {percent:.0f} % less than the fleet's median of {median:,.3g} "
+            "(allowed {allowed:.0f} %)",
+            value=slow.member.value,
+            unit=unit,
+            percent=-100 * slow.deviation / median,
+            median=median,
+            allowed=100 * (found.threshold or 0.0) / median,
+        ),
+        likely=say(
+            "its quota: {limited:,} of its {requests:,} requests were refused with 429",
+            limited=used.limited,
+            requests=used.requests,
+        )
         if limited and used is not None
-        else "its way to the gateway, or a slower engine behind it",
-        advice="give all nodes one quota, or fewer concurrent requests"
+        else say("its way to the gateway, or a slower engine behind it"),
+        advice=say("give all nodes one quota, or fewer concurrent requests")
         if limited
-        else "pytest suites/supernode on that node, and test_throughput of its run",
+        else say("pytest suites/supernode on that node, and test_throughput of its run"),
     )
 
 
@@ -229,10 +286,17 @@ def _drift(fleet: FleetJudgement, name: str, run: NodeRun) -> Iterator[Remark]:
         if found is not None and found.value is not None and found.value >= limit.value:
             yield Remark(
                 outcome=Outcome.FAILED,
-                seen=f"{card.sensor} gets {found.value:.1f} °C hotter than in this node's run {earlier.path.name}, by "
-                f"its {found.detail.get('figure')}; {limit.text} or more fails",
-                likely="paste has aged, filters or radiator have clogged, or coolant is lost",
-                advice="clean, top up, bleed",
+                seen=say(
+                    "{sensor} gets {drift:.1f} °C hotter than in this node's run {run}, by its {figure}; "
+                    "{limit} or more fails",
+                    sensor=card.sensor,
+                    drift=found.value,
+                    run=earlier.path.name,
+                    figure=say("resistance") if found.detail.get("figure") == "resistance" else say("rise"),
+                    limit=limit.text,
+                ),
+                likely=say("paste has aged, filters or radiator have clogged, or coolant is lost"),
+                advice=say("clean, top up, bleed"),
                 evidence={"drift_celsius": round(found.value, 2), "against": earlier.path.name},
             )
 
@@ -251,41 +315,65 @@ def _drift_of(card: Card, before: Card | None) -> Figure | None:
 
 def _warnings(fleet: FleetJudgement, run: NodeRun) -> Iterator[str]:
     if run.how == "judged" and run.state != "foreign":
-        yield f"judged anew: {run.why_judged}"
+        yield say("judged anew: {why}", why=run.why_judged)
     if run.state == "foreign":
-        yield "a log from elsewhere: nothing says of which machine it is, or that it is whole"
+        yield say("a log from elsewhere: nothing says of which machine it is, or that it is whole")
     timing = fleet.timing
     if run.node in timing.corrected:
         ahead = timing.corrected[run.node]
-        yield f"its clock is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}, as its run says; taken off"
+        yield (
+            say("its clock is {seconds:.1f} s ahead, as its run says; taken off", seconds=ahead)
+            if ahead > 0
+            else say("its clock is {seconds:.1f} s behind, as its run says; taken off", seconds=-ahead)
+        )
     if run.node in timing.offsets:
         late = timing.offsets[run.node]
-        yield (
-            f"every phase of it begins {abs(late):.1f} s {'later' if late > 0 else 'earlier'} than in the middle of "
-            "the fleet: its clock is that far off, or it was started so; phases are compared by phase"
+        yield say(
+            "every phase of it begins {seconds:.1f} s {later} than in the middle of the fleet: its clock is that far "
+            "off, or it was started so; phases are compared by phase",
+            seconds=abs(late),
+            later=say("later") if late > 0 else say("earlier"),
         )
-    if run.clock_steps:
-        yield f"its clock was set {run.clock_steps} time{'s' if run.clock_steps > 1 else ''} during the run"
+    if run.clock_steps == 1:
+        yield say("its clock was set 1 time during the run")
+    elif run.clock_steps:
+        yield say("its clock was set {count} times during the run", count=run.clock_steps)
     used = run.used
     if used is not None and used.limited:
-        when = ", ".join(f"{count:,} in {phase or 'no phase'}" for phase, count in used.by_phase.items())
-        yield f"{used.limited:,} of {used.requests:,} requests refused for a quota (429), {when}"
+        when = [
+            say("{count:,} in {phase}", count=count, phase=phase or say("no phase"))
+            for phase, count in used.by_phase.items()
+        ]
+        yield say(
+            "{limited:,} of {requests:,} requests refused for a quota (429), {when}",
+            limited=used.limited,
+            requests=used.requests,
+            when=joined(", ", when),
+        )
     cards = [card.device for card, why in fleet.left_out if card.node == run.node and why and card.is_main]
     if cards and run.cards and fleet.is_measure(run.node):
-        yield f"not compared with others, since not loaded in full: {', '.join(dict.fromkeys(cards))}"
+        yield say(
+            "not compared with others, since not loaded in full: {cards}", cards=joined(", ", dict.fromkeys(cards))
+        )
 
 
 def _how_far(run: NodeRun) -> str:
     if not run.phases:
-        return " before its first phase"
+        return say(" before its first phase")
     last = run.phases[-1]
     planned = run.planned.get(str(last.name))
-    of = f" of {span(planned)}" if planned else ""
-    return f" in {last.name}, after {span(last.duration_seconds)}{of}"
+    if not planned:
+        return say(" in {phase}, after {span}", phase=last.name, span=span(last.duration_seconds))
+    return say(
+        " in {phase}, after {span} of {planned}",
+        phase=last.name,
+        span=span(last.duration_seconds),
+        planned=span(planned),
+    )
 
 
 def _said_whole(run: NodeRun) -> str:
-    return "its log is there" if run.state == "foreign" else "its run is there, whole and sealed"
+    return say("its log is there") if run.state == "foreign" else say("its run is there, whole and sealed")
 
 
 def _said_worst(fleet: FleetJudgement, name: str) -> str:
@@ -293,7 +381,9 @@ def _said_worst(fleet: FleetJudgement, name: str) -> str:
     if worst is None:
         return ""
     card, deviation = worst
-    return f"; furthest from the fleet's median: {card.device} by {deviation:+.1f} °C"
+    return say(
+        "; furthest from the fleet's median: {card} by {deviation:+.1f} °C", card=card.device, deviation=deviation
+    )
 
 
 def _open(seen: str, likely: str, advice: str) -> Remark:

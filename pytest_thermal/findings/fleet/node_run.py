@@ -12,14 +12,16 @@ import numpy as np
 from pytest_thermal import __version__
 from pytest_thermal.findings.fleet.archive import FoundRun, compared
 from pytest_thermal.findings.fleet.conditions import conditions_of
-from pytest_thermal.findings.judgement import Judgement, finding_as_json
+from pytest_thermal.findings.judgement import Judgement, finding_as_json, told_finding
 from pytest_thermal.findings.limits import Limits, limits_for
 from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.findings.run_facts import is_simulated, planned_seconds, recorded_thresholds, time_scale_of
 from pytest_thermal.findings.stretching import stretch
 from pytest_thermal.findings.subjects import in_order, main_temperature
+from pytest_thermal.findings.telling import STATES
 from pytest_thermal.model import Outcome, Sensor
 from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure, FloatArray, Phase
 from pytest_thermal.recording import Recording, RecordingError, Requests, open_recording, read_run
 from pytest_thermal.recording.words import sensor_from_json
@@ -127,9 +129,9 @@ def read_node(found: FoundRun, node: str, *, limits: LimitsOf | None = None) -> 
     except RecordingError as error:
         trouble = error.seen
     except UNREADABLE as error:
-        trouble = f"damaged: {type(error).__name__}: {error}"
+        trouble = say("damaged: {kind}: {error}", kind=type(error).__name__, error=error)
     except OSError as error:
-        trouble = f"cannot be read: {error.strerror or error}"
+        trouble = say("cannot be read: {error}", error=error.strerror or error)
     return NodeRun(
         node=node, path=found.path, state=found.state, simulated=False, time_scale=1.0, how="", trouble=trouble
     )
@@ -139,9 +141,9 @@ def _read(found: FoundRun, node: str, limits: LimitsOf | None) -> NodeRun:
     if found.trouble:
         raise RecordingError(found.trouble)
     if found.is_log:
-        return _judged(open_recording(found.path), node, limits, why="a log from elsewhere has no summary")
+        return _judged(open_recording(found.path), node, limits, why=say("a log from elsewhere has no summary"))
     light = read_run(found.path, samples=False)
-    why = "other limits are named now" if limits is not None else why_not_by_summary(light)
+    why = say("other limits are named now") if limits is not None else why_not_by_summary(light)
     if why:
         del light
         return _judged(read_run(found.path), node, limits, why=why)
@@ -153,15 +155,15 @@ def why_not_by_summary(run: Recording) -> str:
     summary = run.summary
     made_by = _mapping(run.facts.get("versions")).get("pytest-thermal")
     if run.state != "finished":
-        return f"the run is {run.state}"
+        return say("the run is {state}", state=STATES.get(run.state, run.state))
     if run.changed:
-        return "files were changed since it was sealed"
+        return say("files were changed since it was sealed")
     if summary is None or not isinstance(summary.get("findings"), list) or not summary.get("figures"):
-        return "it has no summary"
+        return say("it has no summary")
     if "summary.json" not in _mapping(run.facts.get("sha256")):
-        return "its summary is not sealed"
+        return say("its summary is not sealed")
     if made_by != __version__:
-        return f"another version made its summary ({made_by or 'unknown'})"
+        return say("another version made its summary ({version})", version=made_by or say("unknown"))
     return ""
 
 
@@ -221,7 +223,7 @@ class _Judged:
 
 
 def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged) -> NodeRun:
-    findings = judged.findings
+    findings = [told_finding(one, lambda text: text) for one in judged.findings]  # as they were said
     facts = run.facts
     loads = {str(one["subject"]): one for one in findings if one.get("check") == "load"}
     by_id = {sensor.id: sensor for sensor in sensors}
@@ -238,7 +240,7 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
                 figures=_first_of_each(judged.figures.get(name, ())),
                 is_main=main is not None and main.id == name,
                 load=str(load.get("outcome", Outcome.INCONCLUSIVE.value)),
-                load_seen=str(load.get("seen", "whether it was loaded was not judged")),
+                load_seen=_text(load.get("seen", say("whether it was loaded was not judged"))),
             )
         )
     clock = _mapping(facts.get("clock"))
@@ -256,7 +258,7 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
         bench=str(facts.get("bench") or ""),
         changed=tuple(run.changed),
         cards=tuple(cards),
-        findings=tuple({key: one.get(key, "") for key in KEPT} for one in findings if _is_told(one)),
+        findings=tuple({key: _text(one.get(key, "")) for key in KEPT} for one in findings if _is_told(one)),
         passed=sum(1 for one in findings if one.get("outcome") == Outcome.PASSED.value),
         phases=run.phases if run.absolute_time else (),
         planned={name: seconds for name in PHASES if (seconds := planned_seconds(facts, name)) is not None},
@@ -339,6 +341,10 @@ def used_of(requests: Requests | None, phases: Sequence[Phase]) -> Used | None:
 
 def _sum(values: FloatArray) -> float:
     return float(np.nansum(values)) if values.size else 0.0
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

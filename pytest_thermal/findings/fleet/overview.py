@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.findings.fleet.judgement import NODE, FleetJudgement
 from pytest_thermal.findings.fleet.node_run import NodeRun, Used
-from pytest_thermal.findings.fleet.side_by_side import Family
+from pytest_thermal.findings.fleet.side_by_side import Family, place_said
+from pytest_thermal.model.said import joined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,7 @@ def node_rows(fleet: FleetJudgement) -> Iterator[NodeRow]:
 def place_words(fleet: FleetJudgement, name: str) -> str:
     """Where a node stands."""
     told = fleet.places.places.get(name, {}) if fleet.places is not None else {}
-    return ", ".join(f"{kind} {place}" for kind, place in told.items())
+    return joined(", ", [place_said(kind, place) for kind, place in told.items()])
 
 
 def domain_rows(fleet: FleetJudgement) -> tuple[DomainRow, ...]:

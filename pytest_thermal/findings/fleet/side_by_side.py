@@ -13,9 +13,19 @@ from pytest_thermal.bench.fleet_file import FleetFile
 from pytest_thermal.findings.fleet.node_run import Card
 from pytest_thermal.findings.limits import Limit, Limits
 from pytest_thermal.model import Outcome
+from pytest_thermal.model.said import say
 
 NODE, CARD = "node", "card"
 """Kinds of places that need no file: the node that a card is in, and its number there."""
+_KINDS = {
+    "node": say("node"),
+    "card": say("card"),
+    "rack": say("rack"),
+    "slot": say("slot"),
+    "branch": say("branch"),
+    "manifold": say("manifold"),
+    "card slot": say("card slot"),
+}
 RESISTANCE, SETTLING = "resistance", "slow_time_constant"
 _DEVICE_NUMBER = re.compile(r"^([a-z_]+)\d+(?=\.|$)")
 
@@ -54,8 +64,8 @@ class Compared:
     def limit_origin(self) -> str:
         """Where the allowed deviation came from."""
         if self.by_limit:
-            return f"{self.limit.name}: {self.limit.origin}"
-        return f"3.5 sigma by the median absolute deviation of {len(self.found.members)} cards"
+            return say("{name}: {text}", name=self.limit.name, text=self.limit.origin)
+        return say("3.5 sigma by the median absolute deviation of {cards} cards", cards=len(self.found.members))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +97,16 @@ class Family:
 def family_of(sensor: str) -> str:
     """The kind of a temperature: its id with ``*`` for the device's number."""
     return _DEVICE_NUMBER.sub(r"\1*", sensor)
+
+
+def kind_said(kind: str) -> str:
+    """A kind of places in words."""
+    return _KINDS.get(kind, kind)
+
+
+def place_said(kind: str, name: str) -> str:
+    """``rack R1``."""
+    return say("{kind} {name}", kind=kind_said(kind), name=name)
 
 
 def side_by_side(cards: Sequence[Card], limits: Limits, places: FleetFile | None) -> dict[str, Family]:
@@ -161,4 +181,4 @@ def _resistances(cards: Mapping[str, Card]) -> tuple[dict[str, float], float]:
 
 def _why(card: Card) -> str:
     figure = card.figures.get("rise")
-    return figure.reason if figure is not None and figure.reason else "it has no rise"
+    return figure.reason if figure is not None and figure.reason else say("it has no rise")

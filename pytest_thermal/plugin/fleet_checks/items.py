@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin.fleet_checks.asked import NOT_ASKED, is_fleet_asked
 from pytest_thermal.plugin.keys import BENCH_ERROR, FLEET, FLEET_NOT_ASKED
+from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.fleet_checks.session import FleetEnding
@@ -40,7 +42,7 @@ def parametrise(metafunc: pytest.Metafunc) -> None:
     try:
         subjects = fleet_session(config).judgement.subjects(CHECK_OF[name])
     except pytest.UsageError as error:
-        config.stash.setdefault(BENCH_ERROR, str(error))
+        config.stash.setdefault(BENCH_ERROR, error.args[0])
         subjects = ["no-fleet"]
     if subjects:
         metafunc.parametrize(name, list(subjects), ids=[subject.replace(" ", "-") for subject in subjects])
@@ -75,7 +77,7 @@ def conclude(session: pytest.Session, node: str) -> dict[str, FleetEnding]:
             fleet.write_page()
         ending = fleet.ending(node)
     except Exception as error:  # noqa: BLE001 - see above
-        text = f"fleet: it could not be summed up: {type(error).__name__}: {error}"
-        warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+        text = say("fleet: it could not be summed up: {kind}: {error}", kind=type(error).__name__, error=error)
+        warnings.warn(pytest.PytestWarning(catalogue(session.config)(text)), stacklevel=1)
         return {}
     return {} if ending is None else {"thermal_fleet": ending}

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_thermal.model import Outcome
+from pytest_thermal.model.said import say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import active_bench, is_explicit
 from pytest_thermal.plugin.keys import FLEET
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.thermal_checks.extras import require_thermal_extra
 from pytest_thermal.plugin.thermal_checks.session import archive
 
@@ -65,9 +67,12 @@ class FleetSession:
         self.folder = archive(config)
         if not self.folder.is_dir():
             raise pytest.UsageError(
-                f"--runs: {self.folder}: there is no such folder\n"
-                "likely: the nodes' runs were not brought back yet, or lie elsewhere\n"
-                "try: --runs DIR with the folder that holds their run directories"
+                say(
+                    "--runs: {folder}: there is no such folder\n"
+                    "likely: the nodes' runs were not brought back yet, or lie elsewhere\n"
+                    "try: --runs DIR with the folder that holds their run directories",
+                    folder=self.folder,
+                )
             )
         self.places = _places(config, self.folder)
         self.noted: list[Finding] = []
@@ -109,20 +114,28 @@ class FleetSession:
                 settling=("default", "default") if wanted is None else (wanted, "command line --settling"),
             )
         except ValueError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.UsageError(*error.args) from None
 
     def header(self) -> list[str]:
         """What is judged, and who is expected."""
+        from pytest_thermal.findings.telling import few
+
         nodes = self.roster.nodes.values()
         missing = [node.name for node in nodes if node.newest is None]
-        lines = [f"fleet: {len(self.roster.nodes)} nodes below {self.folder}"]
+        lines = [say("fleet: {count} nodes below {folder}", count=len(nodes), folder=self.folder)]
         if missing:
-            lines.append(f"fleet: {len(missing)} of them have no run: {_few(missing)}")
+            lines.append(say("fleet: {count} of them have no run: {names}", count=len(missing), names=few(missing)))
         if self.places is not None:
-            lines.append(f"fleet: places from {self.places.path}, which names {len(self.places.hosts)} nodes")
+            lines.append(
+                say(
+                    "fleet: places from {file}, which names {count} nodes",
+                    file=self.places.path,
+                    count=len(self.places.hosts),
+                )
+            )
         else:
-            lines.append("fleet: no fleet.toml: a warm branch or rack cannot be told from bad cards")
-        return lines + [f"fleet: note: {note}" for note in self.roster.notes[:6]]
+            lines.append(say("fleet: no fleet.toml: a warm branch or rack cannot be told from bad cards"))
+        return lines + [say("fleet: note: {note}", note=note) for note in self.roster.notes[:6]]
 
     def ending(self, node: str) -> FleetEnding | None:
         """What to tell; None where no test asked anything."""
@@ -135,10 +148,10 @@ class FleetSession:
 
         lines = []
         if self.report is not None:
-            lines.append(f"report: {self.report}")
+            lines.append(say("report: {report}", report=self.report))
         if self.trouble:
-            lines.append(f"note: {self.trouble}")
-        lines += [f"note: {found.seen}" for found in self.noted if _is_note(found)]
+            lines.append(say("note: {text}", text=self.trouble))
+        lines += [say("note: {text}", text=found.seen) for found in self.noted if _is_note(found)]
         return FleetEnding(
             node=node,
             head=self.header(),
@@ -158,9 +171,10 @@ class FleetSession:
                 self.judgement,
                 self.config.invocation_params.dir / PAGE,
                 redact=active_bench(self.config).redactor.text,
+                told=catalogue(self.config),
             )
         except OSError as error:
-            self.trouble = f"{PAGE} could not be written: {error.strerror or error}"
+            self.trouble = say("{file} could not be written: {error}", file=PAGE, error=error.strerror or error)
 
 
 def _is_note(found: Finding) -> bool:
@@ -183,7 +197,9 @@ def _places(config: pytest.Config, folder: Path) -> FleetFile | None:
     if given is not None:
         path = start / Path(given).expanduser()
         if not path.is_file():
-            raise pytest.UsageError(f"--fleet: {path}: there is no such file\ntry: the path of a {FLEET_FILE}")
+            raise pytest.UsageError(
+                say("--fleet: {path}: there is no such file\ntry: the path of a {name}", path=path, name=FLEET_FILE)
+            )
     else:
         candidates = (folder / FLEET_FILE, start / FLEET_FILE, start / "config" / FLEET_FILE)
         found = next((one for one in candidates if one.is_file()), None)
@@ -193,7 +209,7 @@ def _places(config: pytest.Config, folder: Path) -> FleetFile | None:
     try:
         return read_fleet_file(path)
     except BenchError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(error.message) from None
 
 
 def _expected(config: pytest.Config, places: FleetFile | None) -> Iterator[tuple[str, str]]:
@@ -203,7 +219,3 @@ def _expected(config: pytest.Config, places: FleetFile | None) -> Iterator[tuple
         yield from ((name, "--nodes") for name in told[1])
     if places is not None:
         yield from ((host, places.path.name) for host in places.hosts)
-
-
-def _few(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

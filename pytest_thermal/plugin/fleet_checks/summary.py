@@ -5,52 +5,67 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_thermal.findings.telling import few
+from pytest_thermal.model.said import joined, say
+from pytest_thermal.plugin.columns import padded
+from pytest_thermal.plugin.language import catalogue
 from pytest_thermal.plugin.thermal_checks.summary import wrapped, write_findings
 
 if TYPE_CHECKING:
+    from pytest_thermal.model.catalogue import Catalogue
     from pytest_thermal.plugin.fleet_checks.session import FleetEnding
 
 _MOST_ROWS = 24
 _NAME = 16
 _WORST_FIRST = ("failed", "inconclusive", "blocked", "skipped", "passed")
-_WORDS = {"inconclusive": "open"}
+_WORDS = {
+    "failed": say("failed"),
+    "inconclusive": say("open"),
+    "blocked": say("blocked"),
+    "skipped": say("skipped"),
+    "passed": say("passed"),
+}
 
 
 def write_fleet_summary(terminal: Any, endings: Sequence[FleetEnding]) -> None:
     """The nodes as a table, what was asked of gateways, then what did not pass with what to try."""
     verbosity = terminal.config.get_verbosity()
+    told = catalogue(terminal.config)
     for ending in endings:
-        title = "fleet" + (f" ({ending.node})" if ending.node and len(endings) > 1 else "")
+        title = told(say("fleet")) + (f" ({ending.node})" if ending.node and len(endings) > 1 else "")
         terminal.section(title, sep="=", blue=True)
         if verbosity >= 0:
             for line in ending.head:
                 wrapped(terminal, "", line)
         if ending.evidence.startswith("SIMULATED"):
-            wrapped(terminal, "", f"fleet: {ending.evidence}: it says nothing of real hardware")
+            wrapped(terminal, "", say("fleet: {evidence}: it says nothing of real hardware", evidence=ending.evidence))
         for line in ending.lines:
             wrapped(terminal, "", line)
         if verbosity >= 0:
-            _nodes(terminal, ending.rows, all_rows=verbosity > 0)
-            _domains(terminal, ending.domains)
+            _nodes(terminal, ending.rows, told, all_rows=verbosity > 0)
+            _domains(terminal, ending.domains, told)
         write_findings(terminal, ending.findings)
 
 
-def _nodes(terminal: Any, rows: Sequence[Mapping[str, Any]], *, all_rows: bool) -> None:
+def _nodes(terminal: Any, rows: Sequence[Mapping[str, Any]], told: Catalogue, *, all_rows: bool) -> None:
     if not rows:
         return
     counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _WORST_FIRST}
-    said = ", ".join(f"{count} {_WORDS.get(name, name)}" for name, count in counts.items() if count)
+    said = [say("{count} {outcome}", count=count, outcome=_WORDS[name]) for name, count in counts.items() if count]
     terminal.write_line("")
-    terminal.write_line(f"  {len(rows)} nodes: {said}")
+    terminal.write_line(told(say("  {count} nodes: {outcomes}", count=len(rows), outcomes=joined(", ", said))))
     unit = "tok/s" if any(row["tokens_per_second"] is not None for row in rows) else "ans/s"
-    head = f"  {'node':<{_NAME}}{'rise °C':>8}{'furthest':>15}{unit:>9}{'requests':>10}{'429':>7}  verdict"
-    terminal.write_line(head, bold=True)
+    titles = (
+        (say("rise °C"), 8), (say("furthest"), 15), (unit, 9), (say("requests"), 10), ("429", 7),
+    )  # fmt: skip
+    cells = "".join(padded(told(title), width, right=True) for title, width in titles)
+    terminal.write_line(f"  {padded(told(say('node')), _NAME)}{cells}  {told(say('verdict'))}", bold=True)
     ordered = sorted(rows, key=lambda row: (_WORST_FIRST.index(row["outcome"]), not row["outliers"]))
     shown = ordered if all_rows else ordered[:_MOST_ROWS]
     for row in shown:
-        terminal.write_line(f"  {_row(row)}")
+        terminal.write_line(f"  {_row(row)}{told(_verdict(row))}")
     if len(rows) > len(shown):
-        terminal.write_line(f"  and {len(rows) - len(shown)} more: -v")
+        terminal.write_line(told(say("  and {count} more: -v", count=len(rows) - len(shown))))
 
 
 def _row(row: Mapping[str, Any]) -> str:
@@ -64,24 +79,29 @@ def _row(row: Mapping[str, Any]) -> str:
         _number(rate, 9, 0 if rate is None or rate >= 100 else 1),
         _number(row["requests"], 10, 0),
         _number(row["limited"], 7, 0),
-        f"  {_verdict(row)}",
+        "  ",
     )
     return "".join(cells)
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
     """The node's own, and which of its cards stand out: that is another check's finding."""
-    own = _WORDS.get(row["outcome"], row["outcome"])
     off = row["outliers"]
-    return own if not off else f"{off[0]} off" if len(off) == 1 else f"{len(off)} cards off"
+    if not off:
+        outcome = str(row["outcome"])
+        return _WORDS.get(outcome, outcome)
+    return say("{card} off", card=off[0]) if len(off) == 1 else say("{count} cards off", count=len(off))
 
 
-def _domains(terminal: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+def _domains(terminal: Any, rows: Sequence[Mapping[str, Any]], told: Catalogue) -> None:
     if not any(row["requests"] for row in rows):
         return
     terminal.write_line("")
-    head = f"  {'domain':<{_NAME}}{'nodes':>6}{'requests':>11}{'429':>8}{'failed':>8}{'tokens':>12}{'tok/s':>9}"
-    terminal.write_line(head, bold=True)
+    titles = (
+        (say("nodes"), 6), (say("requests"), 11), ("429", 8), (say("failed"), 8), (say("tokens"), 12), ("tok/s", 9),
+    )  # fmt: skip
+    cells = "".join(padded(told(title), width, right=True) for title, width in titles)
+    terminal.write_line(f"  {padded(told(say('domain')), _NAME)}{cells}", bold=True)
     for row in rows:
         rate = row["tokens_per_second"]
         terminal.write_line(
@@ -90,9 +110,7 @@ def _domains(terminal: Any, rows: Sequence[Mapping[str, Any]]) -> None:
             f"{_number(rate, 9, 0)}"
         )
         if row["limited_nodes"]:
-            names = ", ".join(row["limited_nodes"][:6])
-            more = f" and {len(row['limited_nodes']) - 6} more" if len(row["limited_nodes"]) > 6 else ""
-            wrapped(terminal, "    ", f"limited by quota (429): {names}{more}")
+            wrapped(terminal, "    ", say("limited by quota (429): {names}", names=few(row["limited_nodes"])))
 
 
 def _number(value: float | None, width: int, decimals: int) -> str:

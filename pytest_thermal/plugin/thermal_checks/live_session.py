@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_thermal.model.said import say
+from pytest_thermal.model.said import say, words_of
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.active_bench import ActiveBench, active_bench
 from pytest_thermal.plugin.evidence.node import node_environ, own_node
@@ -267,22 +267,32 @@ def _together(config: pytest.Config) -> Together | None:
     try:
         step = slurm_step(os.environ)
     except ValueError as error:
-        raise pytest.UsageError(f"$SLURM_STEP_NODELIST: {error}\ntry: --nodes with their number") from None
+        raise pytest.UsageError(
+            say("$SLURM_STEP_NODELIST: {error}\ntry: --nodes with their number", error=words_of(error))
+        ) from None
     if given is None and step is not None:
         # By names only where this node goes by Slurm's.
         given = (len(step.nodes), step.nodes if node in step.nodes else ())
     if given is None and folder is not None:
         raise pytest.UsageError(
-            f"--together {folder}: how many nodes meet there is not known\n"
-            "likely: this is no task of a Slurm step, which would tell\ntry: --nodes with their number, or their names"
+            say(
+                "--together {folder}: how many nodes meet there is not known\n"
+                "likely: this is no task of a Slurm step, which would tell\n"
+                "try: --nodes with their number, or their names",
+                folder=folder,
+            )
         )
     if given is None or given[0] == 1:
         return None
     count, names = given
     if names and node not in names:
         raise pytest.UsageError(
-            f"--nodes {','.join(names[:8])}: this node is called {node}, which is none of these\n"
-            "likely: its host's name is another\ntry: $THERMAL_NODE with the name that it goes by here"
+            say(
+                "--nodes {names}: this node is called {node}, which is none of these\n"
+                "likely: its host's name is another\ntry: $THERMAL_NODE with the name that it goes by here",
+                names=",".join(names[:8]),
+                node=node,
+            )
         )
     if folder is not None:
         meeting_place = config.invocation_params.dir / Path(folder).expanduser()
@@ -290,8 +300,11 @@ def _together(config: pytest.Config) -> Together | None:
         meeting_place = archive(config) / ".together" / step.name
     else:
         raise pytest.UsageError(
-            f"--nodes {count}: where these nodes meet is not known\n"
-            "try: --together with a folder that all of them see, a new one for each run"
+            say(
+                "--nodes {count}: where these nodes meet is not known\n"
+                "try: --together with a folder that all of them see, a new one for each run",
+                count=count,
+            )
         )
     wait_seconds = options.value(config, "together-wait")
     return Together(

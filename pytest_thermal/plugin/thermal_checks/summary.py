@@ -39,13 +39,6 @@ _OUTCOMES = {
     "blocked": say("blocked"),
     "skipped": say("skipped"),
 }
-STATES = {
-    "finished": say("finished"),
-    "recording": say("recording"),
-    "cut off": say("cut off"),
-    "foreign": say("foreign"),
-}
-"""What became of a recording."""
 _MOST_ROWS = 24
 _MARKS: dict[str, dict[str, bool]] = {
     "failed": {"red": True, "bold": True},
@@ -98,6 +91,8 @@ def phases_of(session: ThermalSession) -> list[dict[str, Any]]:
 
 def lines_of(session: ThermalSession) -> list[str]:
     """Where the run lies, what loaded it, how the sampling went."""
+    from pytest_thermal.findings.telling import STATES
+
     recording = session.recording()
     lines = [say("run: {path} ({state})", path=recording.path, state=STATES.get(recording.state, recording.state))]
     if session.report is not None:

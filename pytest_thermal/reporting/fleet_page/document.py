@@ -11,7 +11,9 @@ from typing import Any
 from pytest_thermal import __version__
 from pytest_thermal.findings.fleet.judgement import PLACE, SIMULTANEOUS, FleetJudgement, kinds_of_places
 from pytest_thermal.findings.fleet.overview import domain_rows, node_rows
-from pytest_thermal.findings.judgement import finding_as_json
+from pytest_thermal.findings.fleet.side_by_side import kind_said, place_said
+from pytest_thermal.findings.judgement import finding_as_json, told_finding
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
 from pytest_thermal.reporting.fleet_page.matrix import matrix_section
 from pytest_thermal.reporting.fleet_page.nodes import nodes_section
 from pytest_thermal.reporting.fleet_page.words import fleet_words
@@ -26,21 +28,24 @@ from pytest_thermal.reporting.run_page.words import Words
 ASSETS = files("pytest_thermal.reporting.fleet_page") / "assets"
 
 
-def fleet_html(fleet: FleetJudgement, *, folder: Path, redact: Callable[[str], str] = str) -> str:
+def fleet_html(
+    fleet: FleetJudgement, *, folder: Path, redact: Callable[[str], str] = str, told: Catalogue = IN_ENGLISH
+) -> str:
     """The page as HTML text.
 
     Args:
         fleet: What it is about; its findings are made here where nobody asked for them before.
         folder: Where the page will lie: links to runs' pages are relative to it.
         redact: Takes keys out of text.
+        told: The language of the page.
     """
-    words = fleet_words()
-    told = [finding_as_json(found) for found in fleet.findings()]
-    judged = [one for one in told if one["check"] != SIMULTANEOUS]
+    words = fleet_words(told)
+    findings = [told_finding(finding_as_json(found), told) for found in fleet.findings()]
+    judged = [one for one in findings if one["check"] != SIMULTANEOUS]
     main = tag(
         "main",
         _verdict(fleet, judged, words),
-        findings_section(judged, fleet.roster.notes, words),
+        findings_section(judged, [told(note) for note in fleet.roster.notes], words),
         nodes_section(list(node_rows(fleet)), words, folder=folder),
         matrix_section(fleet, words),
         _places(fleet, words),
@@ -91,12 +96,12 @@ def _verdict(fleet: FleetJudgement, told: Sequence[Mapping[str, Any]], words: Wo
 
 
 def _places(fleet: FleetJudgement, words: Words) -> Markup:
-    kinds = kinds_of_places(fleet.places)
+    kinds, told = kinds_of_places(fleet.places), words.told
     if not kinds:
         return tag("section", tag("h2", words("places")), tag("p", words("no_places")), id="places")
     rows = [row for kind in kinds for row in _place_rows(fleet, kind, words)]
     verdicts = [
-        tag("li", badge(str(found.outcome), words), f" {kind}: {found.seen}")
+        tag("li", badge(str(found.outcome), words), f" {told(kind_said(kind))}: {told(found.seen)}")
         for kind in kinds
         for found in [fleet.finding(PLACE, kind)]
     ]
@@ -119,7 +124,7 @@ def _place_rows(fleet: FleetJudgement, kind: str, words: Words) -> Iterator[list
                 continue
             bad = rise is not None and place in rise.found.places
             yield [
-                f"{kind} {name}",
+                words.told(place_said(kind, name)),
                 family.name.removesuffix(".temperature_celsius"),
                 tag(
                     "td",
@@ -145,8 +150,8 @@ def _start(fleet: FleetJudgement, words: Words) -> Markup:
     return tag(
         "section",
         tag("h2", words("start")),
-        tag("p", found.seen),
-        tag("p", tag("b", f"{words('likely')}: "), found.likely) if found.likely else None,
+        tag("p", words.told(found.seen)),
+        tag("p", tag("b", f"{words('likely')}: "), words.told(found.likely)) if found.likely else None,
         table([words("node"), words("into_steady"), ""], rows) if rows else None,
         id="start",
     )

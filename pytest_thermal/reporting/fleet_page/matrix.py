@@ -40,14 +40,14 @@ def _matrix(fleet: FleetJudgement, matrix: Matrix, words: Words) -> Markup:
         family=short,
         median=number(matrix.median_celsius, 1, unit="°C"),
         allowed=number(matrix.allowed_celsius, 1, unit="°C"),
-        origin=matrix.limit_origin,
+        origin=words.told(matrix.limit_origin),
     )
     head = tag("tr", tag("th", words("node"), scope="col"), *(tag("th", one, scope="col") for one in matrix.devices))
     body = [
         tag(
             "tr",
-            tag("th", tag("span", name), scope="row", title=place_words(fleet, name) or None),
-            *(_cell(matrix.cells.get((name, device)), matrix) for device in matrix.devices),
+            tag("th", tag("span", name), scope="row", title=words.told(place_words(fleet, name)) or None),
+            *(_cell(matrix.cells.get((name, device)), matrix, words) for device in matrix.devices),
         )
         for name in nodes
     ]
@@ -65,11 +65,12 @@ def in_rows(fleet: FleetJudgement) -> Sequence[str]:
     return sorted(fleet.roster.nodes, key=lambda name: place_words(fleet, name))
 
 
-def _cell(cell: Cell | None, matrix: Matrix) -> Markup:
+def _cell(cell: Cell | None, matrix: Matrix, words: Words) -> Markup:
     if cell is None:
         return tag("td", "", class_="none")
     classes = " ".join(filter(None, [step_of(cell, matrix.allowed_celsius), "off" if cell.is_outlier else ""]))
-    said = f"{number(cell.rise_celsius, 1, unit='°C')}, {number(cell.own_celsius, 1, sign=True, unit='°C')} of its own"
+    own = number(cell.own_celsius, 1, sign=True, unit="°C")
+    said = words("of_its_own", rise=number(cell.rise_celsius, 1, unit="°C"), own=own)
     return tag("td", number(cell.deviation_celsius, 1, sign=True), class_=classes or None, title=said)
 
 

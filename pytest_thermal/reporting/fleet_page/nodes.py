@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pytest_thermal.findings.fleet.overview import NodeRow
+from pytest_thermal.model.said import say
 from pytest_thermal.recording.layout import REPORT
 from pytest_thermal.reporting.run_page.markup import Markup, joined, tag
 from pytest_thermal.reporting.run_page.numbers import number
@@ -38,6 +39,8 @@ def nodes_section(rows: Sequence[NodeRow], words: Words, *, folder: Path) -> Mar
 def _row(row: NodeRow, words: Words, folder: Path, *, tokens: bool) -> list[object]:
     furthest = "–" if row.worst_celsius is None else f"{row.worst_device} {number(row.worst_celsius, 1, sign=True)}"
     off = bool(row.outliers)
+    own_name = words.told(say("{name}: {text}", name=row.name, text=""))
+    seen = words.told(row.seen).removeprefix(own_name)
     numbers = (
         number(row.late_seconds, 1, sign=True, unit="s"),
         number(row.tokens_per_second if tokens else row.answers_per_second, 1),
@@ -47,11 +50,11 @@ def _row(row: NodeRow, words: Words, folder: Path, *, tokens: bool) -> list[obje
     return [
         _link(row, folder),
         tag("td", badge(row.outcome, words), class_=row.outcome if row.outcome != "passed" else None),
-        row.place or "–",
+        words.told(row.place) or "–",
         tag("td", number(row.rise_celsius, 1, unit="°C"), class_="number"),
         tag("td", tag("div", furthest, class_="value"), class_="failed" if off else None),
         *(tag("td", text, class_="number") for text in numbers),
-        tag("td", "" if row.outcome == "passed" else row.seen.removeprefix(f"{row.name}: "), class_="said"),
+        tag("td", "" if row.outcome == "passed" else seen, class_="said"),
     ]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_thermal.reporting.run_page.words import ENGLISH, Words
+from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
+from pytest_thermal.reporting.run_page.words import ENGLISH as OF_THE_RUN_PAGE
+from pytest_thermal.reporting.run_page.words import Words
 
-FLEET_ENGLISH: Mapping[str, str] = {
+ENGLISH: Mapping[str, str] = {
     "fleet_title": "Fleet {name}",
     "fleet_failed_says": "At least one check found a fault. This fleet is not to be signed off as it is.",
     "fleet_inconclusive_says": (
@@ -49,10 +51,11 @@ FLEET_ENGLISH: Mapping[str, str] = {
     "domain": "domain",
     "limited_nodes": "limited nodes",
     "kind": "kind",
+    "of_its_own": "{rise}, {own} of its own",
     "fleet_made_by": "Made by pytest-thermal {version} from {folder}; nothing in it is loaded from outside.",
 }
 
 
-def fleet_words() -> Words:
-    """In English, so far."""
-    return Words({**ENGLISH, **FLEET_ENGLISH})
+def fleet_words(told: Catalogue = IN_ENGLISH) -> Words:
+    """The run page's words, and the fleet's own, in a language."""
+    return Words({**OF_THE_RUN_PAGE, **ENGLISH}, told=told)

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_thermal.analysis import RunFacts
+from pytest_thermal.findings.judgement import told_finding
 from pytest_thermal.findings.run_facts import facts_of, is_simulated
 from pytest_thermal.findings.subjects import is_heated
+from pytest_thermal.findings.telling import STATES
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure
 from pytest_thermal.recording.errors import RecordingError
 from pytest_thermal.recording.layout import REPORT, RUN, SUMMARY, read_run_json, sha256
@@ -120,9 +123,14 @@ def read_archive(folder: Path) -> Archive:
         except RecordingError as error:
             left_out.append(LeftOut(name=path.name, why=error.seen.removeprefix(f"{path}: ").removeprefix(f"{path}/")))
         except OSError as error:
-            left_out.append(LeftOut(name=path.name, why=f"cannot be read: {error.strerror or error}"))
+            left_out.append(LeftOut(name=path.name, why=say("cannot be read: {error}", error=error.strerror or error)))
         except UNREADABLE as error:
-            why = f"{RUN} is damaged, or of another program: {type(error).__name__}: {error}"
+            why = say(
+                "{file} is damaged, or of another program: {kind}: {error}",
+                file=RUN,
+                kind=type(error).__name__,
+                error=error,
+            )
             left_out.append(LeftOut(name=path.name, why=why))
     runs.sort(key=lambda run: (run.start_seconds, run.name))
     return Archive(folder=folder, runs=tuple(runs), left_out=tuple(left_out))
@@ -147,7 +155,9 @@ def _entry(path: Path) -> RunEntry:
         try:
             known = _of_summary(summary, sensors)
         except UNREADABLE as error:
-            why = f"{SUMMARY} is of another program: {type(error).__name__}: {error}"
+            why = say(
+                "{file} is of another program: {kind}: {error}", file=SUMMARY, kind=type(error).__name__, error=error
+            )
     return RunEntry(
         path=path,
         start_seconds=began,
@@ -165,25 +175,27 @@ def _summary(path: Path, facts: Mapping[str, Any], state: str) -> tuple[Mapping[
     """The run's own conclusions, if they are still those that it was sealed with; else why not."""
     sums = facts.get("sha256")
     if state == "recording":
-        return None, "it is still being recorded"
+        return None, say("it is still being recorded")
     if state != "finished":
-        return None, f"it is not finished: {state}"
+        return None, say("it is not finished: {state}", state=STATES.get(state, state))
     if not isinstance(sums, Mapping):
-        return None, "it was never sealed, so whether it was changed is not known"
+        return None, say("it was never sealed, so whether it was changed is not known")
     file = path / SUMMARY
     if SUMMARY not in sums:
-        return None, "it was not judged" if not file.exists() else f"{SUMMARY}: came after the run was sealed"
+        return None, (
+            say("{file}: came after the run was sealed", file=SUMMARY) if file.exists() else say("it was not judged")
+        )
     try:
         if sha256(file) != sums[SUMMARY]:
-            return None, f"{SUMMARY}: changed after the run was sealed"
+            return None, say("{file}: changed after the run was sealed", file=SUMMARY)
         data = json.loads(file.read_bytes())
     except FileNotFoundError:
-        return None, f"{SUMMARY}: was there when the run was sealed and is gone"
+        return None, say("{file}: was there when the run was sealed and is gone", file=SUMMARY)
     except OSError as error:
-        return None, f"{SUMMARY}: cannot be read: {error.strerror or error}"
+        return None, say("{file}: cannot be read: {error}", file=SUMMARY, error=error.strerror or error)
     except ValueError as error:
-        return None, f"{SUMMARY}: damaged: {error}"
-    return (data, "") if isinstance(data, dict) else (None, f"{SUMMARY}: damaged: no object in it")
+        return None, say("{file}: damaged: {error}", file=SUMMARY, error=error)
+    return (data, "") if isinstance(data, dict) else (None, say("{file}: damaged: no object in it", file=SUMMARY))
 
 
 def _of_summary(summary: Mapping[str, Any], sensors: Sequence[Sensor]) -> dict[str, Any]:
@@ -225,7 +237,7 @@ def _point(
     why = _why_unknown(sensor, device, found)
     rise, resistance = known.get("rise"), known.get("resistance")
     if rise is None or rise.value is None:
-        why = (rise.reason if rise is not None else "") or why or "no figure of it"
+        why = (rise.reason if rise is not None else "") or why or say("no figure of it")
     return Point(
         rise_celsius=None if why or rise is None else rise.value,
         resistance=None if why or resistance is None else resistance.value,
@@ -246,7 +258,7 @@ def _why_unknown(sensor: str, device: str, found: Mapping[tuple[str, str], Mappi
         return ""
     for check, outcome in outcomes.items():
         if outcome in ("inconclusive", "blocked"):
-            return f"{check}: {own[check].get('seen')}"
+            return _said(check, own[check])
     if _DECIDED & set(outcomes.values()):
         return ""
     for check, subject in (*((check, sensor) for check in GROUND), ("load", device)):
@@ -255,8 +267,12 @@ def _why_unknown(sensor: str, device: str, found: Mapping[tuple[str, str], Mappi
         if one is not None and (
             outcome in ("inconclusive", "blocked") or (check != "baseline" and outcome == "failed")
         ):
-            return f"{check}: {one.get('seen')}"
+            return _said(check, one)
     return ""
+
+
+def _said(check: str, finding: Mapping[str, Any]) -> str:
+    return say("{name}: {text}", name=check, text=told_finding(finding, lambda text: text).get("seen"))
 
 
 def _figure(name: str, told: Mapping[str, Any]) -> Figure:
@@ -267,7 +283,7 @@ def _figure(name: str, told: Mapping[str, Any]) -> Figure:
         value=value,
         unit=str(told.get("unit") or ""),
         uncertainty=_number(told.get("uncertainty")) if value is not None else None,
-        reason=str(told.get("reason") or "") or ("no value" if value is None else ""),
+        reason=str(told.get("reason") or "") or (say("no value") if value is None else ""),
         detail=dict(detail) if isinstance(detail, Mapping) else {},
     )
 

@@ -207,7 +207,9 @@ class _Panel:
             value = self._quantity.value(point)
             x = f"{self._x(index):.1f}"
             if value is None:
-                said = self._words("unknown_value", run=run.name, sensor=name_of(sensor), why=point.why)
+                said = self._words(
+                    "unknown_value", run=run.name, sensor=name_of(sensor), why=self._words.told(point.why)
+                )
                 y = _HEIGHT - _BOTTOM + 12
                 mark = tag("text", tag("title", said), "?", x=x, y=y, text_anchor="middle", class_="unknown")
             else:
@@ -228,7 +230,11 @@ class _Panel:
         lines = [self._words("known_value", run=run.name, sensor=name_of(sensor), value=figure)]
         why = self._story.why_not_comparable(run)
         if why:
-            lines.append(self._words("not_comparable_value", why="; ".join(why)))
+            lines.append(
+                self._words(
+                    "not_comparable_value", why=self._words.told.template("; ").join(map(self._words.told, why))
+                )
+            )
         if point.drift_outcome == "failed":
             lines.append(self._words("failed_value"))
         return "\n".join(lines)

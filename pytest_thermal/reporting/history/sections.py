@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_thermal.model import Sensor
+from pytest_thermal.model.said import say
 from pytest_thermal.reporting.history.archive import LeftOut, RunEntry
 from pytest_thermal.reporting.history.panels import (
     RESISTANCE,
@@ -23,6 +24,8 @@ from pytest_thermal.reporting.run_page.sections.verdict import badge
 from pytest_thermal.reporting.run_page.tables import table
 from pytest_thermal.reporting.run_page.words import Words
 
+_BY = {"rise": say("rise"), "resistance": say("resistance")}
+"""By which figure two runs were compared."""
 MOST_RUNS = 40
 """Drawn, and in the table of figures: twelve quarters of three runs each, and more than a chart has room for. The
 table of runs holds all."""
@@ -52,7 +55,7 @@ def left_out(them: Sequence[LeftOut], words: Words) -> Markup | None:
         tag("p", words("left_out_says"), class_="hint"),
         table(
             [words("directory"), words("why")],
-            [[tag("code", one.name), tag("td", one.why, class_="why")] for one in them],
+            [[tag("code", one.name), tag("td", words.told(one.why), class_="why")] for one in them],
         ),
         id="left-out",
     )
@@ -78,7 +81,7 @@ def _newest(story: BenchHistory, words: Words) -> Markup:
     found = sorted(_all_changes(story, run, before), key=lambda one: -one[1].celsius)
     told = [sensor for sensor, _ in found if run.points[sensor.id].drift_outcome == "failed"]
     if not run.against:
-        said = words("newest_says_alone", why=run.against_why or words("no_reason_told"))
+        said = words("newest_says_alone", why=words.told(run.against_why) or words("no_reason_told"))
     elif before is None:
         said = words("newest_says_gone", run=run.against)
     elif not found:
@@ -148,10 +151,10 @@ def _changes(story: BenchHistory, words: Words) -> Markup | None:
                 -(change.celsius if change is not None else -1e9),
                 [
                     tag("code", name_of(sensor)),
-                    _value(point.rise_celsius, RISE, point.why),
-                    _value(point.resistance, RESISTANCE, "" if point.resistance is not None else point.why),
+                    _value(point.rise_celsius, RISE, words.told(point.why)),
+                    _value(point.resistance, RESISTANCE, "" if point.resistance is not None else words.told(point.why)),
                     _change(change, point.drift_outcome),
-                    change.by if change is not None else "–",
+                    words.told(_BY.get(change.by, change.by)) if change is not None else "–",
                     written(line.rise_celsius, RISE) if line is not None and line.rise_celsius is not None else "–",
                     joined(number(whole.celsius, 1, sign=True), _origin(first.name) if len(firsts) > 1 else None)
                     if whole is not None and first is not None
@@ -179,12 +182,12 @@ def _runs(story: BenchHistory, *, link: Link, words: Words) -> Markup:
         if target is not None:
             named = tag("a", named, href=target)
         if run.why_no_figures:
-            comparable: object = tag("td", f"– {run.why_no_figures}", class_="why inconclusive")
+            comparable: object = tag("td", f"– {words.told(run.why_no_figures)}", class_="why inconclusive")
         elif run is story.newest:
             comparable = words("newest")
         else:
             why = story.why_not_comparable(run)
-            comparable = tag("td", "; ".join(why), class_="why inconclusive") if why else words("yes")
+            comparable = tag("td", _in_a_row(why, words), class_="why inconclusive") if why else words("yes")
         mark = tag("div", words("simulated"), class_="simulated") if run.simulated else None
         against = run.against or (run.against_why if run.points else "") or "–"
         rows.append(
@@ -208,7 +211,7 @@ def _figures(story: BenchHistory, runs: Sequence[RunEntry], *, link: Link, words
     parts: list[Markup] = []
     for quantity in (RISE, RESISTANCE):
         rows = [
-            [tag("code", name_of(sensor)), *(_matrix_cell(story, run, sensor, quantity) for run in shown)]
+            [tag("code", name_of(sensor)), *(_matrix_cell(story, run, sensor, quantity, words) for run in shown)]
             for sensor in story.sensors
             if any(quantity.id in point.figures for run in shown if (point := run.points.get(sensor.id)))
         ]
@@ -224,13 +227,19 @@ def _column(run: RunEntry, link: Link, words: Words) -> Markup:
     return joined(said, tag("div", quarter_of(run, words), class_="limit"))
 
 
-def _matrix_cell(story: BenchHistory, run: RunEntry, sensor: Sensor, quantity: Quantity) -> Markup:
+def _in_a_row(texts: Sequence[str], words: Words) -> str:
+    return words.told.template("; ").join(map(words.told, texts))
+
+
+def _matrix_cell(story: BenchHistory, run: RunEntry, sensor: Sensor, quantity: Quantity, words: Words) -> Markup:
     point = run.points.get(sensor.id)
     if point is None:
         return tag("td", "–")
     value = quantity.value(point)
     if value is None:
-        return tag("td", "?" if quantity.id in point.figures else "–", title=point.why, class_="inconclusive")
+        return tag(
+            "td", "?" if quantity.id in point.figures else "–", title=words.told(point.why), class_="inconclusive"
+        )
     change = story.change(run, story.earlier_of(run), sensor.id) if quantity is RISE else None
     said = tag("div", number(change.celsius, 1, sign=True), class_="change") if change is not None else None
     failed = "failed" if point.drift_outcome == "failed" else None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_thermal.model import Missing
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.tools.answer import Problem
 from pytest_thermal.transport import Exchange, Fault
 
@@ -57,35 +58,47 @@ def read_answer(exchange: Exchange) -> Answered:
     """What the server answered to a query."""
     if exchange.fault is not None:
         missing = Missing.TIMEOUT if exchange.fault in _TIMES else Missing.UNREADABLE
-        return _none(missing, f"Prometheus does not answer: {exchange.status_line}")
+        return _none(missing, say("Prometheus does not answer: {status_line}", status_line=exchange.status_line))
     answer = exchange.json
     if isinstance(answer, dict) and answer.get("status") == "error":
         said = " ".join(f"{answer.get('errorType', 'error')}: {answer.get('error', '')}".split())[:_LONGEST]
         refused = answer.get("errorType") in ("bad_data", "execution") or exchange.status in (400, 422)
         missing = Missing.NOT_UNDERSTOOD if refused else Missing.UNREADABLE
-        return _none(missing, f"Prometheus says {said}", refused=refused)
+        return _none(missing, say("Prometheus says {error}", error=said), refused=refused)
     if not exchange.ok:
         return _none(Missing.UNREADABLE, _http_problem(exchange))
     if not isinstance(answer, dict) or answer.get("status") != "success":
-        seen = "a page for people" if exchange.is_html else repr(exchange.text[:80])
-        return _none(Missing.NOT_UNDERSTOOD, f"{exchange.line} answered {seen}, which is not Prometheus")
+        seen = say("a page for people") if exchange.is_html else repr(exchange.text[:80])
+        said = say("{request} answered {seen}, which is not Prometheus", request=exchange.line, seen=seen)
+        return _none(Missing.NOT_UNDERSTOOD, said)
     try:
         return _read(answer["data"])
     except (KeyError, TypeError, ValueError, OverflowError):
-        said = f"{exchange.line} answered something that is like Prometheus, and is not whole"
-        return _none(Missing.NOT_UNDERSTOOD, f"{said}: {exchange.text[:120]!r}")
+        said = say(
+            "{request} answered something that is like Prometheus, and is not whole: {text!r}",
+            request=exchange.line,
+            text=exchange.text[:120],
+        )
+        return _none(Missing.NOT_UNDERSTOOD, said)
 
 
 def _http_problem(exchange: Exchange) -> str:
     hints = {
-        401: "; set $PROMETHEUS_TOKEN, or prometheus_user and $PROMETHEUS_PASSWORD",
-        403: "; this user may not query",
-        404: "; prometheus_url is to end where /api/v1/query begins",
-        503: "; it is starting, or what stands before it has no server",
+        401: say("; set $PROMETHEUS_TOKEN, or prometheus_user and $PROMETHEUS_PASSWORD"),
+        403: say("; this user may not query"),
+        404: say("; prometheus_url is to end where /api/v1/query begins"),
+        503: say("; it is starting, or what stands before it has no server"),
     }
     status = exchange.status or 0
-    where = f" to {exchange.headers.get('location', '')[:80]!r}: a login?" if 300 <= status < 400 else ""
-    return f"{exchange.line} answered {exchange.status_line}{where}{hints.get(status, '')}"
+    target = exchange.headers.get("location", "")[:80]
+    where = say(" to {target!r}: a login?", target=target) if 300 <= status < 400 else ""
+    return say(
+        "{request} answered {status_line}{where}{hint}",
+        request=exchange.line,
+        status_line=exchange.status_line,
+        where=where,
+        hint=hints.get(status, ""),
+    )
 
 
 def _none(missing: Missing, said: str, *, refused: bool = False) -> Answered:

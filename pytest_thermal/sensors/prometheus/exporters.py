@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.bmc_names import called, left_out, measures
 from pytest_thermal.sensors.prometheus.answer import Sample
 from pytest_thermal.sensors.sysfs.files import natural, slug
@@ -114,7 +115,7 @@ _IPMI_UNITS = {
 }  # fmt: skip
 _IPMI_QUANTITIES = {"margin": ("temperature_kelvin_margin", Unit.KELVIN_MARGIN)}
 _CPU_CHIPS = frozenset({"coretemp", "k10temp", "zenpower", "zhaoxin_cputemp", "via_cputemp", "cpu_hwmon", "cpu-hwmon"})
-_PARTS_LEFT_OUT = "left out: the package's is recorded"
+_PARTS_LEFT_OUT = say("left out: the package's is recorded")
 _DCGM_BLANK_BIG = 140_737_488_355_328.0
 """Its blank of floating point; those of 64 bits are above."""
 _DCGM_BLANKS = range(2_147_483_632, 2_147_483_648)
@@ -124,12 +125,12 @@ _NPU_ERRORS = frozenset({-1.0, 4_294_967_295.0})
 def blank(sample: Sample) -> str:
     """What it is that stands where an exporter has no value; empty where it is one."""
     is_blank = sample.value >= _DCGM_BLANK_BIG or sample.value in _DCGM_BLANKS
-    return "DCGM's blank" if sample.name in _DCGM and is_blank else ""
+    return say("DCGM's blank") if sample.name in _DCGM and is_blank else ""
 
 
 def broken(sample: Sample) -> str:
     """What it is that stands where an exporter failed to read a device; empty where it is none."""
-    return "the exporter's word for a failed read" if sample.name in _NPU and sample.value in _NPU_ERRORS else ""
+    return say("the exporter's word for a failed read") if sample.name in _NPU and sample.value in _NPU_ERRORS else ""
 
 
 def sensors_of(samples: Sequence[Sample]) -> list[Named]:
@@ -239,7 +240,7 @@ def _zones(found: Sequence[Sample], others: Sequence[Sample]) -> list[Named]:
             identity=f"{kind}/{one.labels.get('zone', '')}",
         )  # fmt: skip
         if kind == "x86_pkg_temp" and by_driver:
-            named = replace(named, left_out="left out: the same sensor as the driver's")
+            named = replace(named, left_out=say("left out: the same sensor as the driver's"))
         elif kind == "x86_pkg_temp":
             named = replace(named, device=f"cpu{packages}", quantity=f"package.{named.quantity}")
             packages += 1

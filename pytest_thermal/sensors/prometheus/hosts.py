@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.prometheus.answer import Sample
 
 _HOST_LABELS = frozenset({
@@ -26,22 +27,29 @@ def hosts_of(series: Sequence[Mapping[str, str]]) -> list[str]:
     return sorted({host for address, own in named.items() for host in own or {address}} - {""})
 
 
-def several_hosts(known: Sequence[Sample], down: Sequence[Sample], labels: Mapping[str, Sequence[str]]) -> str:
-    """Why it cannot be told which machine is the bench, and what to do; empty where it can.
+def several_hosts(
+    known: Sequence[Sample], down: Sequence[Sample], labels: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """Why it cannot be told which machine is the bench, and what to do, line by line; empty where it can.
 
     ``down`` has targets that do not answer: one of a job whose others are known may be the bench itself.
     """
     if _HOST_LABELS & set(labels):
-        return ""
+        return ()
     jobs = {one.labels.get("job", "") for one in known}
     also = [one for one in down if one.labels.get("job", "") in jobs]
     hosts = hosts_of([one.labels for one in (*known, *also)])
     if len(hosts) < 2:
-        return ""
+        return ()
     label = "Hostname" if any(one.labels.get("Hostname") == hosts[0] for one in known) else "instance"
-    more = f" and {len(hosts) - _MOST_SHOWN} more" if len(hosts) > _MOST_SHOWN else ""
+    names = joined(", ", hosts[:_MOST_SHOWN])
+    if len(hosts) > _MOST_SHOWN:
+        names = say("{names} and {count} more", names=names, count=len(hosts) - _MOST_SHOWN)
     return (
-        f"it knows {len(hosts)} machines: {', '.join(hosts[:_MOST_SHOWN])}{more}\n"
-        "likely: it watches more than this bench, or calls this bench by several names\n"
-        f'try: say in config.toml which it is, with all of its names: prometheus_labels = {{{label} = "{hosts[0]}"}}'
+        say("it knows {count} machines: {names}", count=len(hosts), names=names),
+        say("likely: it watches more than this bench, or calls this bench by several names"),
+        say(
+            "try: say in config.toml which it is, with all of its names: {setting}",
+            setting=f'prometheus_labels = {{{label} = "{hosts[0]}"}}',
+        ),
     )

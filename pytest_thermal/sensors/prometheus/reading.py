@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_thermal.model import Missing, Reading, Sensor
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.prometheus import exporters
 from pytest_thermal.sensors.prometheus.answer import Sample
 from pytest_thermal.sensors.prometheus.exporters import Named
@@ -87,12 +88,12 @@ def reading_of(sensor: Sensor, series: Series, told: Told, intervals: Mapping[Ta
     if not found:
         return missing(*_why_none(series, [sample for _, sample in candidates], told))
     if series.is_role and len(candidates) > 1:
-        return missing(Missing.NOT_UNDERSTOOD, f"{len(candidates)} series where the start had one")
+        return missing(Missing.NOT_UNDERSTOOD, say("{count} series where the start had one", count=len(candidates)))
     # Two servers that stand in for each other, each with its own scrapes: the newer is now.
     newest = max(_sampled(series, one, told) for one in found)
     of_now = [one for one in found if _sampled(series, one, told) == newest]
     if len({one.text for one in of_now}) > 1:
-        return missing(Missing.NOT_UNDERSTOOD, f"{len(of_now)} series of it that differ")
+        return missing(Missing.NOT_UNDERSTOOD, say("{count} series of it that differ", count=len(of_now)))
     sample = of_now[0]
     stale = _why_stale(series, sample, told, intervals)
     if stale:
@@ -100,11 +101,11 @@ def reading_of(sensor: Sensor, series: Series, told: Told, intervals: Mapping[Ta
     if not math.isfinite(sample.value):
         return missing(Missing.NOT_OFFERED, sample.text)
     if why := exporters.blank(sample):
-        return missing(Missing.NOT_OFFERED, f"raw {sample.text}: {why}")
+        return missing(Missing.NOT_OFFERED, say("raw {value}: {why}", value=sample.text, why=why))
     if why := exporters.broken(sample):
-        return missing(Missing.DEVICE_ERROR, f"raw {sample.text}: {why}")
+        return missing(Missing.DEVICE_ERROR, say("raw {value}: {why}", value=sample.text, why=why))
     if series.zero_is_blank and sample.value == 0.0:
-        return missing(Missing.NOT_OFFERED, "raw 0: there is no such sensor")
+        return missing(Missing.NOT_OFFERED, say("raw 0: there is no such sensor"))
     if series.counts_joules:
         return _power(sensor, series, sample, _sampled(series, sample, told))
     return Reading(sensor_id=sensor.id, value=sample.value * series.scale)
@@ -113,11 +114,13 @@ def reading_of(sensor: Sensor, series: Series, told: Told, intervals: Mapping[Ta
 def _why_none(series: Series, candidates: Sequence[Sample], told: Told) -> tuple[Missing, str]:
     if series.from_target in told.down:
         job, instance = series.from_target
-        return Missing.ABSENT, f"Prometheus does not reach the exporter {instance} (up is 0, job {job})"
+        return Missing.ABSENT, say(
+            "Prometheus does not reach the exporter {instance} (up is 0, job {job})", instance=instance, job=job
+        )
     if series.is_role and candidates:
         labels = ", ".join(f'{name}="{value}"' for name, value in mark_of(candidates[0].labels))
-        return Missing.ABSENT, f"another series than at the start: {labels}"
-    return Missing.ABSENT, "Prometheus has no such series now"
+        return Missing.ABSENT, say("another series than at the start: {labels}", labels=labels)
+    return Missing.ABSENT, say("Prometheus has no such series now")
 
 
 def _sampled(series: Series, sample: Sample, told: Told) -> float:
@@ -131,12 +134,14 @@ def _why_stale(series: Series, sample: Sample, told: Told, intervals: Mapping[Ta
     most = longest_seconds(series.from_target, intervals)
     age = told.at_seconds - _sampled(series, sample, told)
     if age > most:
-        return f"Prometheus' sample is {age:.0f} s old, and at most {most:.0f} s are a reading"
+        return say("Prometheus' sample is {age:.0f} s old, and at most {most:.0f} s are a reading", age=age, most=most)
     groups = [sample.labels, *(dict(labels) for (key, labels) in told.times if series.is_role and key == series.key)]
     pushed = [at for at in (pushed_seconds(labels, told.pushes) for labels in groups) if at is not None]
     ago = told.at_seconds - min(pushed, default=told.at_seconds)
     if ago > most:
-        return f"pushed {ago:.0f} s ago ({PUSHED}): a push gateway shows its last value for ever"
+        return say(
+            "pushed {ago:.0f} s ago ({metric}): a push gateway shows its last value for ever", ago=ago, metric=PUSHED
+        )
     return ""
 
 
@@ -149,6 +154,6 @@ def _power(sensor: Sensor, series: Series, sample: Sample, sampled_seconds: floa
         # node_exporter does not say where the counter turns.
         series.power = watts if 0.0 < watts <= _MOST_WATTS else None
     if series.power is None:
-        detail = "there is no sample before this one, or the counter turned or stood still between them"
+        detail = say("there is no sample before this one, or the counter turned or stood still between them")
         return Reading(sensor_id=sensor.id, missing=Missing.UNREADABLE, detail=detail)
     return Reading(sensor_id=sensor.id, value=series.power)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.prometheus import exporters
 from pytest_thermal.sensors.prometheus.answer import Answered, Sample
 from pytest_thermal.sensors.prometheus.freshness import target
@@ -64,7 +65,9 @@ class _RefusedError(Exception):
     """Why an expression is no sensor: what was seen, what is likely, what to try."""
 
     def __init__(self, seen: str, likely: str, remedy: str) -> None:
-        super().__init__(f"{seen}\nlikely: {likely}\ntry: {remedy}")
+        super().__init__(
+            joined("\n", [seen, say("likely: {likely}", likely=likely), say("try: {remedy}", remedy=remedy)])
+        )
 
 
 def roles_of(named: Mapping[str, str], ask: Ask) -> tuple[tuple[Role, ...], str]:
@@ -74,7 +77,7 @@ def roles_of(named: Mapping[str, str], ask: Ask) -> tuple[tuple[Role, ...], str]
         try:
             roles.append(_role(f"s{number}", name, expression, ask))
         except _RefusedError as error:
-            return (), f"{name}: {error}"
+            return (), say("{name}: {text}", name=name, text=error.args[0])
     return tuple(roles), ""
 
 
@@ -82,15 +85,19 @@ def _role(key: str, name: str, expression: str, ask: Ask) -> Role:
     answered = ask(expression)
     if answered.problem is not None:
         raise _RefusedError(
-            f"{expression}: {answered.problem.said}",
-            "a slip in the expression" if answered.refused else "the server has a fault of its own now",
-            "paste the expression into the server's own page (Graph), and correct it until it shows one row",
+            say("{name}: {text}", name=expression, text=answered.problem.said),
+            say("a slip in the expression") if answered.refused else say("the server has a fault of its own now"),
+            say("paste the expression into the server's own page (Graph), and correct it until it shows one row"),
         )
     if answered.kind not in ("vector", "scalar"):
         raise _RefusedError(
-            f"{expression} is a {answered.kind or 'thing of no kind'}, and no number at a moment",
-            "a range such as [5m] stands behind it",
-            "take the range off, or put avg_over_time(…) around it",
+            say(
+                "{expression} is a {kind}, and no number at a moment",
+                expression=expression,
+                kind=answered.kind or say("thing of no kind"),
+            ),
+            say("a range such as [5m] stands behind it"),
+            say("take the range off, or put avg_over_time(…) around it"),
         )
     found = selectors(expression)
     if len(answered.samples) != 1:
@@ -121,16 +128,20 @@ def _measures(expression: str, device: str, quantity: str) -> tuple[Unit, float,
         unit = next((unit for unit in Unit if quantity == unit.value or quantity.endswith(f"_{unit.value}")), None)
         if unit is None:
             raise _RefusedError(
-                f"the id {device}.{quantity} ends in no unit",
-                "the last word of a sensor's id is its unit",
-                f"one of these at its end: {', '.join(f'_{one.value}' for one in Unit)}",
+                say("the id {sensor} ends in no unit", sensor=f"{device}.{quantity}"),
+                say("the last word of a sensor's id is its unit"),
+                say("one of these at its end: {units}", units=joined(", ", [f"_{one.value}" for one in Unit])),
             )
         return unit, by_name[1] if by_name and by_name[0] is unit else 1.0, quantity
     if by_name is None:
         raise _RefusedError(
-            f"{expression} does not say in which unit it is",
-            f"the metric's name does not end in one of {', '.join(f'_{end}' for end in UNITS)}",
-            f'name the whole sensor: "{device}.temperature_celsius" = "prometheus:…", and scale it in the expression',
+            say("{expression} does not say in which unit it is", expression=expression),
+            say("the metric's name does not end in one of {units}", units=joined(", ", [f"_{end}" for end in UNITS])),
+            say(
+                'name the whole sensor: "{device}.temperature_celsius" = "prometheus:…", and scale it in the '
+                "expression",
+                device=device,
+            ),
         )
     unit, scale = by_name
     if unit is Unit.PERCENT:
@@ -144,11 +155,13 @@ def _several(expression: str, samples: Sequence[Sample]) -> _RefusedError:
         "{" + ", ".join(f'{label}="{value}"' for label, value in sorted({*one.labels.items()} - common)) + "}"
         for one in samples[:_MOST_SHOWN]
     ]
-    more = f" and {len(samples) - _MOST_SHOWN} more" if len(samples) > _MOST_SHOWN else ""
+    shown = joined(", ", apart)
+    if len(samples) > _MOST_SHOWN:
+        shown = say("{names} and {count} more", names=shown, count=len(samples) - _MOST_SHOWN)
     return _RefusedError(
-        f"{expression} is {len(samples)} series: {', '.join(apart)}{more}",
-        "it selects more than the one sensor, or more than the one machine",
-        f"narrow it by labels, such as {apart[0]}",
+        say("{expression} is {count} series: {series}", expression=expression, count=len(samples), series=shown),
+        say("it selects more than the one sensor, or more than the one machine"),
+        say("narrow it by labels, such as {labels}", labels=apart[0]),
     )
 
 
@@ -165,21 +178,34 @@ def _none(expression: str, found: Sequence[Selector], ask: Ask) -> _RefusedError
                 "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(row.series)) + "}" for row in shown
             )
             return _RefusedError(
-                f"{expression} selects nothing; {one.name} has {rows}",
-                "a label has another value",
-                "take the labels of one of these",
+                say(
+                    "{expression} selects nothing; {metric} has {rows}",
+                    expression=expression,
+                    metric=one.name,
+                    rows=rows,
+                ),
+                say("a label has another value"),
+                say("take the labels of one of these"),
             )
         near = _nearest(one.name, ask)
         gone = ", ".join(sorted({row.labels.get("instance", "") for row in down})[:_MOST_SHOWN])
         return _RefusedError(
-            f"{expression} selects nothing: the server has no {one.name or one.text}",
-            f"its exporter does not answer: Prometheus does not reach {gone}" if down else "a slip in the name",
-            f"near to it: {near}" if near else "start the exporter, and look at the server's page Status, Targets",
+            say(
+                "{expression} selects nothing: the server has no {metric}",
+                expression=expression,
+                metric=one.name or one.text,
+            ),
+            say("its exporter does not answer: Prometheus does not reach {targets}", targets=gone)
+            if down
+            else say("a slip in the name"),
+            say("near to it: {names}", names=near)
+            if near
+            else say("start the exporter, and look at the server's page Status, Targets"),
         )
     return _RefusedError(
-        f"{expression} gives nothing now, though the server has what is in it",
-        "a comparison in it does not hold, or the labels of its two sides do not match",
-        "paste it into the server's own page (Graph), and correct it until it shows one row",
+        say("{expression} gives nothing now, though the server has what is in it", expression=expression),
+        say("a comparison in it does not hold, or the labels of its two sides do not match"),
+        say("paste it into the server's own page (Graph), and correct it until it shows one row"),
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from pytest_thermal.bench.files import PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN
 from pytest_thermal.model import Missing
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.prometheus.answer import Answered, read_answer
 from pytest_thermal.sensors.tools.answer import Problem
 from pytest_thermal.transport import Exchange, client, exchange, unsendable
@@ -41,18 +42,22 @@ class Server:
         if self._user:
             return (
                 "" if self._environ.get(PROMETHEUS_PASSWORD)
-                else f"${PROMETHEUS_PASSWORD} is not set, and prometheus_user wants a password"
+                else say("${name} is not set, and prometheus_user wants a password", name=PROMETHEUS_PASSWORD)
             )  # fmt: skip
         token = self._environ.get(PROMETHEUS_TOKEN)
         why = unsendable(SecretStr(token)) if token else None
-        return f"${PROMETHEUS_TOKEN} cannot be sent: {why}" if why else ""
+        return say("${name} cannot be sent: {why}", name=PROMETHEUS_TOKEN, why=why) if why else ""
 
     def ask(self, query: str) -> Answered:
         """What it answers to an instant query, now."""
         try:
             found = self._made()
         except (OSError, ValueError, ImportError) as error:
-            return Answered(problem=Problem(missing=Missing.UNREADABLE, said=f"no client for {self.url}: {error}"))
+            return Answered(
+                problem=Problem(
+                    missing=Missing.UNREADABLE, said=say("no client for {url}: {error}", url=self.url, error=error)
+                )
+            )
         answer = self._exchange(found, query)
         if answer.status == _METHOD_NOT_ALLOWED:
             # Some of what stands in front of a Prometheus lets only GET through.

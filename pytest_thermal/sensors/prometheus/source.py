@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_thermal.model import Missing, Reading, Sensor
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.opening import SpecError
 from pytest_thermal.sensors.prometheus import exporters
 from pytest_thermal.sensors.prometheus.answer import Answered, Sample
@@ -78,7 +79,7 @@ class PrometheusSource:
         """
         self.probe()
         if self._refusal:
-            raise SpecError(f"source {self.name}: {self._refusal}")
+            raise SpecError(say("source {name}: {refusal}", name=self.name, refusal=self._refusal))
         return tuple(place.sensor for place in self._places)
 
     def absent(self) -> Sequence[Absent]:
@@ -108,12 +109,14 @@ class PrometheusSource:
             return Availability(ok=False, reason=unfit)
         answered = self._server.ask("count(up)")
         if answered.problem:
-            return Availability(ok=False, reason=f"{answered.problem.said} (at {self._server.url})")
+            return Availability(
+                ok=False, reason=say("{trouble} (at {url})", trouble=answered.problem.said, url=self._server.url)
+            )
         self._roles, self._refusal = roles_of(self._named, self._server.ask)
         remark = "" if self._refusal else self._find_names()
         known = self._server.ask(selector(self._names, self._labels)) if self._names else Answered()
         samples = known.samples
-        remark = f"what exporters tell is left out: {known.problem.said}" if known.problem else remark
+        remark = _left_out(known.problem.said) if known.problem else remark
         self._targets = frozenset(
             target(labels) for labels in (*(one.labels for one in samples), *(role.labels for role in self._roles))
         ) - {("", "")}
@@ -122,19 +125,19 @@ class PrometheusSource:
         if not (self._places or self._refusal):
             return Availability(ok=False, reason=remark or self._nothing())
         slowest = max(self._intervals.values(), default=0.0)
-        told = f"its targets are asked every {slowest:g} s" if slowest > _SLOW_SECONDS else ""
-        return Availability(ok=True, reason="; ".join(filter(None, (remark, told))))
+        told = say("its targets are asked every {seconds:g} s", seconds=slowest) if slowest > _SLOW_SECONDS else ""
+        return Availability(ok=True, reason=joined("; ", filter(None, (remark, told))))
 
     def _find_names(self) -> str:
         """Which of the known exporters' metrics the server has of this bench; a remark where they are left out."""
         wanted = selector([*exporters.METRICS, *exporters.FACTS], self._labels)
         counted = self._server.ask(f"count by (__name__, job, instance, Hostname) ({wanted})")
         if counted.problem:
-            return f"what exporters tell is left out: {counted.problem.said}"
+            return _left_out(counted.problem.said)
         hosts = several_hosts(counted.samples, self._server.ask("up == 0").samples, self._labels)
         if hosts and self._named:
-            return f"what exporters tell is left out: {'; '.join(hosts.splitlines())}"
-        self._refusal = hosts
+            return _left_out(joined("; ", hosts))
+        self._refusal = joined("\n", hosts) if hosts else ""
         self._names = () if hosts else tuple(sorted({one.name for one in counted.samples}))
         return ""
 
@@ -175,8 +178,12 @@ class PrometheusSource:
         return ""
 
     def _nothing(self) -> str:
-        of = f" with {', '.join(f'{name} {value}' for name, value in self._labels.items())}" if self._labels else ""
-        return f"{self._server.url} knows no metric of dcgm-exporter, npu-exporter, node_exporter or ipmi_exporter{of}"
+        labels = joined(", ", [f"{name} {value}" for name, value in self._labels.items()])
+        return say(
+            "{url} knows no metric of dcgm-exporter, npu-exporter, node_exporter or ipmi_exporter{of}",
+            url=self._server.url,
+            of=say(" with {labels}", labels=labels) if labels else "",
+        )
 
     # -------------------------------------------------------------------------------------------------- each reading
 
@@ -247,14 +254,29 @@ def _whose(one: Named) -> tuple[str, str, str]:
     return one.sample.name, one.identity, machine
 
 
+def _left_out(why: str) -> str:
+    return say("what exporters tell is left out: {why}", why=why)
+
+
 def _two_of_one(sensor_id: str, group: Sequence[Named]) -> str:
-    seen = sorted({f"{one.sample.name} of {one.identity} from {one.sample.labels.get('instance')}" for one in group})[
-        :4
-    ]
-    return (
-        f"{sensor_id} would be several series: {'; '.join(seen)}\n"
+    seen = sorted(
+        {
+            say(
+                "{metric} of {device} from {instance}",
+                metric=one.sample.name,
+                device=one.identity,
+                instance=one.sample.labels.get("instance"),
+            )
+            for one in group
+        }
+    )[:4]
+    return say(
+        "{sensor} would be several series: {series}\n"
         "likely: it knows two machines, or two exporters tell of one device\n"
-        'try: narrow it by labels in the bench\'s config.toml: prometheus_labels = {instance = "…"}'
+        "try: narrow it by labels in the bench's config.toml: {setting}",
+        sensor=sensor_id,
+        series=joined("; ", seen),
+        setting='prometheus_labels = {instance = "…"}',
     )
 
 
@@ -263,9 +285,9 @@ def _not_offered(sensor: Sensor, group: Sequence[Named]) -> Absent | None:
     instances = {one.sample.labels.get("GPU_I_ID", "") for one in group}
     why = first.left_out or exporters.blank(first.sample)
     if not why and first.zero_is_blank and first.sample.value == 0.0:
-        why = "raw 0: there is no such sensor"
+        why = say("raw 0: there is no such sensor")
     if not why and not first.of_card and len(instances) > 1:
-        why = f"left out: {len(instances)} instances of the card, and none tells the whole card's"
+        why = say("left out: {count} instances of the card, and none tells the whole card's", count=len(instances))
     if not why:
         return None
     return Absent(sensor=sensor, reading=Reading(sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=why))

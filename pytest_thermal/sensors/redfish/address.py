@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from pytest_thermal.model.said import say
+
 _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 
 
@@ -51,11 +53,13 @@ def address(text: str) -> Address | str:
         parts = urlsplit(whole)
         port = parts.port
     except ValueError as error:
-        return f"redfish_host {text!r} is no address: {error}"
+        return say("redfish_host {text!r} is no address: {error}", text=text, error=error)
     if parts.scheme not in ("https", "http") or not parts.hostname:
-        return f"redfish_host {text!r} is no address: a name or number, with :port where it is not 443"
+        return say("redfish_host {text!r} is no address: a name or number, with :port where it is not 443", text=text)
     if parts.username or parts.password:
-        return "redfish_host has a user or password in it: redfish_user is for the one, $REDFISH_PASSWORD for the other"
+        return say(
+            "redfish_host has a user or password in it: redfish_user is for the one, $REDFISH_PASSWORD for the other"
+        )
     if parts.path.strip("/") not in ("", "redfish", "redfish/v1") or parts.query:
-        return f"redfish_host {text!r} has a path: it is the host's address alone"
+        return say("redfish_host {text!r} has a path: it is the host's address alone", text=text)
     return Address(scheme=parts.scheme, host=parts.hostname.casefold(), port=port)

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pytest_thermal.model import Missing
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.redfish.address import Address
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ _MOST_REFUSALS = 3
 """Of the password, in a row: a controller locks out who goes on trying."""
 _NO_SESSIONS = frozenset({404, 405, 501})
 _SHOWN = 80
-
-CA_HINT = (
-    "save its certificate (openssl s_client -connect {host} </dev/null | openssl x509 >bmc.pem), compare its "
-    'fingerprint with the one on the BMC\'s own page, then redfish_ca = "bmc.pem"'
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +96,7 @@ class Link:
             TroubleError: There is none.
         """
         if self._clock() < self._quiet_until:
-            raise TroubleError(Missing.UNREADABLE, "the BMC is busy and asked us to come back later", of_all=True)
+            raise TroubleError(Missing.UNREADABLE, say("the BMC is busy and asked us to come back later"), of_all=True)
         if not self._logged_in:
             self._log_in(until)
         response = self._asked("GET", path, until)
@@ -133,7 +129,9 @@ class Link:
             return
         if self._refusals >= _MOST_REFUSALS:
             raise TroubleError(
-                Missing.UNREADABLE, f"user and password were refused {_MOST_REFUSALS} times", of_all=True
+                Missing.UNREADABLE,
+                say("user and password were refused {count} times", count=_MOST_REFUSALS),
+                of_all=True,
             )
         client.set_session_key(None)
         client.set_authorization_key(None)
@@ -152,15 +150,27 @@ class Link:
         elif response.status in (400, 401, 403):
             raise self._refused(response)
         else:
-            what = "gave no token" if response.status < 300 else f"was answered by HTTP {response.status}"
-            raise TroubleError(Missing.UNREADABLE, f"opening a session {what}{_message(response)}", of_all=True)
+            message = _message(response)
+            said = (
+                say("opening a session gave no token{message}", message=message)
+                if response.status < 300
+                else say(
+                    "opening a session was answered by HTTP {status}{message}", status=response.status, message=message
+                )
+            )
+            raise TroubleError(Missing.UNREADABLE, said, of_all=True)
         self._logged_in = True
 
     def _refused(self, response: RestResponse) -> TroubleError:
         self._refusals += 1
         self._logged_in = False
-        said = f"user {self._user!r} or the password in $REDFISH_PASSWORD is refused (HTTP {response.status})"
-        return TroubleError(Missing.UNREADABLE, f"{said}{_message(response)}", of_all=True)
+        said = say(
+            "user {user!r} or the password in $REDFISH_PASSWORD is refused (HTTP {status}){message}",
+            user=self._user,
+            status=response.status,
+            message=_message(response),
+        )
+        return TroubleError(Missing.UNREADABLE, said, of_all=True)
 
     def _made(self) -> Client:
         if self._client is None:
@@ -178,7 +188,11 @@ class Link:
                 seconds = _retry_after(response)
                 if waited or seconds > min(_WAITS_SECONDS, until - self._clock()):
                     self._quiet_until = self._clock() + min(seconds, _LONGEST_WAIT_SECONDS)
-                    said = f"the BMC is busy (HTTP {response.status}) and asks for {seconds:g} s"
+                    said = say(
+                        "the BMC is busy (HTTP {status}) and asks for {seconds:g} s",
+                        status=response.status,
+                        seconds=seconds,
+                    )
                     raise TroubleError(Missing.UNREADABLE, said, of_all=True)
                 waited = True
                 self._sleep(seconds)
@@ -186,7 +200,7 @@ class Link:
                 path = self._onward(response)
             else:
                 return response
-        raise TroubleError(Missing.UNREADABLE, f"{path} sends us in circles")
+        raise TroubleError(Missing.UNREADABLE, say("{path} sends us in circles", path=path))
 
     def _onward(self, response: RestResponse) -> str:
         target = str(response.getheader("Location") or "")
@@ -194,9 +208,13 @@ class Link:
         if path is None:
             # Whoever is there would get the session.
             raise TroubleError(
-                Missing.UNREADABLE, f"sends us on to {target[:_SHOWN] or 'nowhere'}: not followed; if that is the BMC, "
-                "redfish_host is to say so", of_all=True,
-            )  # fmt: skip
+                Missing.UNREADABLE,
+                say(
+                    "sends us on to {target}: not followed; if that is the BMC, redfish_host is to say so",
+                    target=target[:_SHOWN] or say("nowhere"),
+                ),
+                of_all=True,
+            )
         return path
 
     def _once(self, method: str, path: str, until: float, body: Mapping[str, str] | None) -> RestResponse:
@@ -215,24 +233,46 @@ class Link:
             return TroubleError(Missing.UNREADABLE, self._distrust(text), of_all=True)
         if "Timeout" in name or "timed out" in text:
             of_all = "Connect" in name
-            what = "does not take the connection" if of_all else "gave no answer"
-            return TroubleError(Missing.TIMEOUT, f"{self._address.url} {what} within {seconds:.2g} s", of_all=of_all)
+            said = (
+                say("{url} does not take the connection within {seconds:.2g} s", url=self._address.url, seconds=seconds)
+                if of_all
+                else say("{url} gave no answer within {seconds:.2g} s", url=self._address.url, seconds=seconds)
+            )
+            return TroubleError(Missing.TIMEOUT, said, of_all=of_all)
         if "Connection" in name:
             reason = next((word for word in _REASONS if word.casefold() in text.casefold()), text[-_SHOWN:])
-            return TroubleError(Missing.UNREADABLE, f"no connection to {self._address.url}: {reason}", of_all=True)
+            return TroubleError(
+                Missing.UNREADABLE,
+                say("no connection to {url}: {reason}", url=self._address.url, reason=reason),
+                of_all=True,
+            )
         return TroubleError(Missing.NOT_UNDERSTOOD, f"{name}: {text[:_SHOWN]}")
 
     def _distrust(self, text: str) -> str:
-        who = f"the certificate of {self._address.url}"
+        url = self._address.url
         if "ostname mismatch" in text or "doesn't match" in text or "not valid for" in text:
-            return f"{who} is for another name; try: the name that is in it as redfish_host"
+            return say(
+                "the certificate of {url} is for another name; try: the name that is in it as redfish_host", url=url
+            )
         if "expired" in text or "not yet valid" in text:
-            return f"{who} has expired, or a clock is wrong; try: a new certificate, and the BMC's clock"
+            return say(
+                "the certificate of {url} has expired, or a clock is wrong; try: a new certificate, and the BMC's "
+                "clock",
+                url=url,
+            )
         if "CERTIFICATE_VERIFY_FAILED" in text:
-            port = self._address.port or 443
-            hint = CA_HINT.format(host=f"{self._address.host}:{port}")
-            return f"{who} is not trusted (self-signed, or of an issuer unknown here); try: {hint}"
-        return f"no TLS with {self._address.url}: {text[-_SHOWN:]}; try: http:// is for a simulator on loopback only"
+            return say(
+                "the certificate of {url} is not trusted (self-signed, or of an issuer unknown here); try: save its "
+                "certificate (openssl s_client -connect {host} </dev/null | openssl x509 >bmc.pem), compare its "
+                'fingerprint with the one on the BMC\'s own page, then redfish_ca = "bmc.pem"',
+                url=url,
+                host=f"{self._address.host}:{self._address.port or 443}",
+            )
+        return say(
+            "no TLS with {url}: {error}; try: http:// is for a simulator on loopback only",
+            url=url,
+            error=text[-_SHOWN:],
+        )
 
 
 _REASONS = (
@@ -255,19 +295,24 @@ def _resource(response: RestResponse, path: str) -> Mapping[str, Any]:
     status = int(response.status)
     if status != 200:
         if status in (401, 403):
-            raise TroubleError(Missing.UNREADABLE, f"this user may not read {path} (HTTP {status})")
+            raise TroubleError(
+                Missing.UNREADABLE, say("this user may not read {path} (HTTP {status})", path=path, status=status)
+            )
         if status in (404, 410):
-            raise TroubleError(Missing.ABSENT, f"{path} is not there (HTTP {status})")
+            raise TroubleError(Missing.ABSENT, say("{path} is not there (HTTP {status})", path=path, status=status))
         missing = Missing.DEVICE_ERROR if status >= 500 else Missing.NOT_UNDERSTOOD
-        raise TroubleError(missing, f"HTTP {status} from {path}{_message(response)}")
+        said = say("HTTP {status} from {path}{message}", status=status, path=path, message=_message(response))
+        raise TroubleError(missing, said)
     text = response.text
     try:
         found = json.loads(text)
     except ValueError:
         shown = " ".join(text[:_SHOWN].split())
-        raise TroubleError(Missing.NOT_UNDERSTOOD, f"{path} is no JSON: {shown!r}") from None
+        raise TroubleError(Missing.NOT_UNDERSTOOD, say("{path} is no JSON: {text!r}", path=path, text=shown)) from None
     if not isinstance(found, dict):
-        raise TroubleError(Missing.NOT_UNDERSTOOD, f"{path} is no resource: {text[:_SHOWN]!r}")
+        raise TroubleError(
+            Missing.NOT_UNDERSTOOD, say("{path} is no resource: {text!r}", path=path, text=text[:_SHOWN])
+        )
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Missing, Reading
+from pytest_thermal.model.said import say
 
 STANDS_SECONDS = 60.0
 STANDS_READINGS = 5
@@ -41,10 +42,19 @@ class ReadingTimes:
         before.readings += 1
         if not before.is_of_reading or before.readings <= STANDS_READINGS or now - before.since < STANDS_SECONDS:
             return list(readings)
-        why = f"the BMC read it last at {time[:40]}, {now - before.since:.0f} s ago"
+        ago = now - before.since
         return [
             one
             if one.value is None
-            else replace(one, value=None, missing=Missing.STUCK, detail=f"raw {one.value:g}: {why}")
+            else replace(one, value=None, missing=Missing.STUCK, detail=_stood(one.value, time, ago))
             for one in readings
         ]
+
+
+def _stood(value: float, time: str, ago_seconds: float) -> str:
+    return say(
+        "raw {value:g}: the BMC read it last at {time}, {seconds:.0f} s ago",
+        value=value,
+        time=time[:40],
+        seconds=ago_seconds,
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from pytest_thermal.bench.files import REDFISH_PASSWORD
 from pytest_thermal.model import Missing, Reading, Sensor
 from pytest_thermal.model.kinds import is_leak_detector, is_part_of_pump
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.redfish.address import Address, address
 from pytest_thermal.sensors.redfish.link import Link, Trouble, TroubleError
 from pytest_thermal.sensors.redfish.reading_times import ReadingTimes
@@ -30,7 +31,7 @@ READ_SECONDS = 18.0
 """For one reading of all: within two periods, as the recorder has it."""
 WALK_SECONDS = 60.0
 _SILENT_FROM_THE_START = frozenset({Missing.NOT_OFFERED, Missing.ABSENT, Missing.DEVICE_ERROR})
-_INSTALL = "the Python package redfish is not installed; try: pip install 'pytest-thermal[redfish]'"
+_INSTALL = say("the Python package redfish is not installed; try: pip install 'pytest-thermal[redfish]'")
 
 
 def make(
@@ -44,7 +45,7 @@ def make(
         ca: File with the certificate that is trusted; None for the system's.
         roles: Names of things by the device that the bench says they are, as JSON.
     """
-    where = address(host) if host else "redfish_host is not set"
+    where = address(host) if host else say("redfish_host is not set")
     password = os.environ.get(REDFISH_PASSWORD, "")
     unfit = _why_unfit(where, user, password, ca)
     if unfit or isinstance(where, str):
@@ -64,11 +65,11 @@ def _why_unfit(where: Address | str, user: str | None, password: str, ca: str | 
     if isinstance(where, str):
         return where
     if user is not None and not password:
-        return f"${REDFISH_PASSWORD} is not set, and redfish_user wants a password"
+        return say("${name} is not set, and redfish_user wants a password", name=REDFISH_PASSWORD)
     if user is not None and where.is_open:
-        return f"{where.url} would send the password for all to read; try: https://, or without http://"
+        return say("{url} would send the password for all to read; try: https://, or without http://", url=where.url)
     if ca is not None and not Path(ca).is_file():
-        return f"redfish_ca: there is no file {ca}"
+        return say("redfish_ca: there is no file {path}", path=ca)
     return ""
 
 
@@ -138,7 +139,7 @@ class RedfishSource:
         for placed in self._placed:
             resource = got.get(placed.thing.uri)
             if isinstance(resource, Trouble) or resource is None:
-                why = resource or Trouble(missing=Missing.ABSENT, said="not in the BMC's answer")
+                why = resource or Trouble(missing=Missing.ABSENT, said=say("not in the BMC's answer"))
                 found += [Reading(sensor_id=one.id, missing=why.missing, detail=why.said) for one in placed.sensors]
             else:
                 found += self._times.checked(
@@ -162,7 +163,9 @@ class RedfishSource:
         def get(path: str) -> Resource:
             if self._clock() > until:
                 raise TroubleError(
-                    Missing.TIMEOUT, f"its tree was not walked to the end within {WALK_SECONDS:g} s", of_all=True
+                    Missing.TIMEOUT,
+                    say("its tree was not walked to the end within {seconds:g} s", seconds=WALK_SECONDS),
+                    of_all=True,
                 )
             return link.get(path, until=until)
 
@@ -176,12 +179,13 @@ class RedfishSource:
         self._settle(walk)
         if not self._placed:
             reason = trouble or next(
-                iter(walk.troubles), "it has no fan, pump, coolant or power supply that it measures"
+                iter(walk.troubles), say("it has no fan, pump, coolant or power supply that it measures")
             )
             return Availability(ok=False, reason=reason)
         remarks = list(dict.fromkeys(filter(None, (trouble, *walk.troubles))))
-        more = f"; and {len(remarks) - 1} more" if len(remarks) > 1 else ""
-        return Availability(ok=True, reason=f"something may be lacking: {remarks[0]}{more}" if remarks else "")
+        more = say("; and {count} more", count=len(remarks) - 1) if len(remarks) > 1 else ""
+        reason = say("something may be lacking: {remark}{more}", remark=remarks[0], more=more) if remarks else ""
+        return Availability(ok=True, reason=reason)
 
     def _settle(self, walk: Walk) -> None:
         """Names for all, and what of it is recorded: judged by what the walk itself has read."""
@@ -254,7 +258,10 @@ class RedfishSource:
         stop: Trouble | None = None
         for page, uris in self._pages.items():
             if stop is None and self._clock() >= until:
-                stop = Trouble(missing=Missing.TIMEOUT, said=f"the BMC did not get round to it in {READ_SECONDS:g} s")
+                stop = Trouble(
+                    missing=Missing.TIMEOUT,
+                    said=say("the BMC did not get round to it in {seconds:g} s", seconds=READ_SECONDS),
+                )
             if stop is not None:
                 found.update(dict.fromkeys(uris, stop))
                 continue

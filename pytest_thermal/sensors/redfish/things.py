@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_thermal.model import Missing, Reading, Unit
+from pytest_thermal.model.said import say
 
 Resource = Mapping[str, Any]
 
@@ -113,7 +114,7 @@ def readings(thing: Thing, resource: Resource) -> list[Reading]:
 
 def _reading(sensor_id: str, quantity: Quantity, part: Resource | None) -> Reading:
     if part is None:
-        return Reading(sensor_id=sensor_id, missing=Missing.ABSENT, detail="not in the BMC's answer")
+        return Reading(sensor_id=sensor_id, missing=Missing.ABSENT, detail=say("not in the BMC's answer"))
     raw: Any = part
     for key in quantity.keys:
         raw = raw.get(key) if isinstance(raw, Mapping) else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_thermal.model import Missing
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.redfish import resources
 from pytest_thermal.sensors.redfish.link import ROOT, TroubleError
 from pytest_thermal.sensors.redfish.things import Resource, Thing
@@ -207,7 +208,7 @@ class Walk:
         if path in self.seen:
             return self.seen[path]
         if self._asked >= _MOST_RESOURCES:
-            self.troubles.append(f"more than {_MOST_RESOURCES} resources: the rest was not looked at")
+            self.troubles.append(say("more than {count} resources: the rest was not looked at", count=_MOST_RESOURCES))
             return None
         for left in reversed(range(_TRIES)):
             self._asked += 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.sysfs.files import slug
 from pytest_thermal.sensors.sysfs.tree import Chip, Input, Zone
 
@@ -105,7 +106,7 @@ def choose(
         choice,
         rejected=(
             *choice.rejected,
-            *((_zone_part(zone, 0, slug(zone.type)), "the same sensor as the driver's") for zone in same),
+            *((_zone_part(zone, 0, slug(zone.type)), say("the same sensor as the driver's")) for zone in same),
         ),
     )
 
@@ -178,7 +179,7 @@ def _amd(chips: list[Chip], model: str) -> Choice:
             control = None
         parts += ccds
         if control:
-            why = "a control value for fans, up to 27 K above the die; the die's own is offered"
+            why = say("a control value for fans, up to 27 K above the die; the die's own is offered")
             rejected.append((_part(chip, control, cpu=cpu, part="control"), why))
     return Choice(parts=tuple(parts), rejected=tuple(rejected))
 
@@ -215,7 +216,7 @@ def _loongarch(chips: list[Chip], packages: Mapping[int, Sequence[int]]) -> Choi
         )
         for cpu in (packages or [0])
     )
-    why = "this driver answers for the processor that asks, whichever file is read"
+    why = say("this driver answers for the processor that asks, whichever file is read")
     rejected = tuple(
         (_part(chip, one, cpu=order, part="package"), why)
         for order, one in enumerate(others, start=1)
@@ -269,11 +270,12 @@ def _zone_part(zone: Zone, cpu: int, part: str) -> Part:
 def _none(chips: Sequence[Chip], zones: Sequence[Zone]) -> str:
     seen = sorted({chip.name for chip in chips} | {zone.type for zone in zones})
     if not seen:
-        return (
+        return say(
             "this machine shows no temperature in sysfs: a virtual machine, a container without the host's /sys, "
             "or a board that tells its temperatures only to its management controller"
         )
-    return (
-        f"none of the temperatures in sysfs is the processor's (there are: {', '.join(seen)}); "
-        "some servers tell it only to their management controller"
+    return say(
+        "none of the temperatures in sysfs is the processor's (there are: {names}); "
+        "some servers tell it only to their management controller",
+        names=joined(", ", seen),
     )

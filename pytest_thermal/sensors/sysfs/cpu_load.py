@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.plausibility import plausible_limits
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.files import (
@@ -107,7 +108,9 @@ class CpuLoad(FilesSource):
         sensor = self._sensor(device, "clock_megahertz", Unit.MEGAHERTZ, f"cpufreq: {of}", _clock_limits(folders))
         if not paths:
             reading = Reading(
-                sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail="the kernel shows no clock (no cpufreq driver)"
+                sensor_id=sensor.id,
+                missing=Missing.NOT_OFFERED,
+                detail=say("the kernel shows no clock (no cpufreq driver)"),
             )
             return Absent(sensor=sensor, reading=reading)
         singles = [file_entry(sensor, path, lambda one, text: scaled(one, text, per_unit=1000)) for path in paths]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.cpu_temperature import cpu_choice
 from pytest_thermal.sensors.sysfs.files import Entry, FilesSource, celsius, file_entry, read_integer, scaled, slug
@@ -14,7 +15,7 @@ from pytest_thermal.sensors.sysfs.tree import Chip, Input, chips, numbered, zone
 
 NAME = "hwmon"
 
-_LEFT_OUT = {"drivetemp": "it sends a command to the disk for each reading, and may wake it"}
+_LEFT_OUT = {"drivetemp": say("left out: it sends a command to the disk for each reading, and may wake it")}
 _GRAPHICS = frozenset({"amdgpu", "radeon", "nouveau", "xe", "i915"})
 """Drivers of accelerators: they know their fan, so that its 0 RPM is a fan that rests."""
 _GRAPHICS_PARTS = {"junction": "", "edge": "edge.", "mem": "memory."}
@@ -67,9 +68,7 @@ class Hwmon(FilesSource):
                     continue
                 sensor = _sensor(chip, one, device, identity)
                 if chip.name in _LEFT_OUT:
-                    reading = Reading(
-                        sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=f"left out: {_LEFT_OUT[chip.name]}"
-                    )
+                    reading = Reading(sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=_LEFT_OUT[chip.name])
                     absent.append(Absent(sensor=sensor, reading=reading))
                 else:
                     entries.append(file_entry(sensor, one.path, _converter(chip, one)))
@@ -79,8 +78,8 @@ class Hwmon(FilesSource):
     def nothing(self) -> str:
         """Why there is no chip."""
         if not chips(self._sysfs):
-            return "this machine shows no hwmon chip"
-        return "no hwmon chip here but the processor's gives a reading"
+            return say("this machine shows no hwmon chip")
+        return say("no hwmon chip here but the processor's gives a reading")
 
 
 def _sensor(chip: Chip, one: Input, device: str, identity: str) -> Sensor:
@@ -145,7 +144,7 @@ def _one_wire(sensor: Sensor, text: str) -> Reading:
     return Reading(
         sensor_id=sensor.id,
         missing=Missing.IMPLAUSIBLE,
-        detail="raw 85000: what the probe shows before it has measured",
+        detail=say("raw 85000: what the probe shows before it has measured"),
     )
 
 
@@ -163,6 +162,6 @@ class Fan:
             return Reading(
                 sensor_id=sensor.id,
                 missing=Missing.NOT_OFFERED,
-                detail="raw 0, and it has not turned yet: nothing connected, or a fan that rests or is stuck",
+                detail=say("raw 0, and it has not turned yet: nothing connected, or a fan that rests or is stuck"),
             )
         return reading

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.files import (
     DriverFile,
@@ -69,7 +70,7 @@ class Rapl(FilesSource):
     def nothing(self) -> str:
         """Why there is no power."""
         if not self._folders():
-            return "this machine shows no energy counter (virtual machine, or no such driver)"
+            return say("this machine shows no energy counter (virtual machine, or no such driver)")
         return (
             "; ".join(f"{one.sensor.label}: {one.reading.detail}" for one in self.absent()) or "no counter has a name"
         )
@@ -111,7 +112,7 @@ class Energy:
         if problem is not None:
             return problem
         if before is None or self._last is None:
-            return self._missing(Missing.UNREADABLE, "there is no reading before this one")
+            return self._missing(Missing.UNREADABLE, say("there is no reading before this one"))
         return self._power(before, self._last)
 
     def _step(self) -> Reading | None:
@@ -138,7 +139,7 @@ class Energy:
             )
         if joules < 0:
             if not self._range:
-                return self._missing(Missing.UNREADABLE, "the counter fell, and does not say where it turns")
+                return self._missing(Missing.UNREADABLE, say("the counter fell, and does not say where it turns"))
             joules += self._range / 1e6
         if joules == 0 or seconds <= 0:
             return self._missing(Missing.STUCK, f"raw {after[1]}: the counter stood still for {seconds:.2f} s")

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 from pytest_thermal.model import Missing, Reading, Sensor, Unit
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.cpu_temperature import cpu_choice
 from pytest_thermal.sensors.sysfs.files import Entry, FilesSource, celsius, file_entry
@@ -48,7 +49,7 @@ class ThermalZones(FilesSource):
             sensor = _sensor(zone, device, zone.identity if order == 1 else f"{zone.identity}#{order}")
             if not zone.enabled:
                 reading = Reading(
-                    sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail="the zone's mode is disabled"
+                    sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=say("the zone's mode is disabled")
                 )
                 absent.append(Absent(sensor=sensor, reading=reading))
                 continue
@@ -60,8 +61,12 @@ class ThermalZones(FilesSource):
         """Why there is no zone."""
         found = zones(self._sysfs)
         if self._only and found:
-            return f"no thermal zone of this machine is one of {', '.join(sorted(self._only))}"
-        return "there is no thermal zone here but the processor's" if found else "this machine has no thermal zone"
+            return say("no thermal zone of this machine is one of {names}", names=joined(", ", sorted(self._only)))
+        return (
+            say("there is no thermal zone here but the processor's")
+            if found
+            else say("this machine has no thermal zone")
+        )
 
 
 def _sensor(zone: Zone, device: str, identity: str) -> Sensor:
