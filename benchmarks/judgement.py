@@ -82,7 +82,7 @@ def write_run(
             "plan": {"seconds": lengths},
         },
         clock=RunClock(unix_seconds=START_SECONDS, monotonic_seconds=0.0),
-        name=node or f"simulated-{hours:g}h",
+        node=node or f"simulated-{hours:g}h",
     )
     file = f"{SAMPLES}/{SOURCE}.csv"
     with (run / file).open("w", encoding="utf-8") as samples:
