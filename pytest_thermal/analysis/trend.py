@@ -16,6 +16,10 @@ BLOCKS = (256, 64, 20)
 
 LEAST_READINGS = 6
 
+MOST_HIDDEN = 3.0
+"""× the range of the slowest blocks' means: more than that no trend is off by. A line through noise of range R turns by
+at most 1.5·R over the window; noise would have to cancel two thirds of a trend all the way to hide the rest."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
@@ -69,7 +73,8 @@ def fit_trend(
     Slope b = Σ(t−t̄)(y−ȳ)/S, S = Σ(t−t̄)². Noise: σ_b² = s²/S with s² = Σr²/(n_eff−2), n_eff = n(1−ρ)/(1+ρ), ρ the
     lag-1 correlation of the residuals (Santer et al., "Statistical significance of trends and trend differences",
     J. Geophys. Res. 105 (2000)), taken over means of 256, 64 and 20 blocks, the widest bound kept: white noise can
-    hide slower noise that matters more (blocking after Flyvbjerg and Petersen, J. Chem. Phys. 91 (1989)).
+    hide slower noise that matters more (blocking after Flyvbjerg and Petersen, J. Chem. Phys. 91 (1989)). A few blocks
+    that wander by chance leave hardly a degree of freedom; so the bound also ends at ``MOST_HIDDEN``.
     Quantisation: errors of at most q/2 of the least favourable signs move the slope by (q/2)·Σ|t−t̄|/S, which is
     1.5·q/T for even steps over a window T; noise takes it away by the factor D of ``noise.dither``. To the share D a
     residual counts as noise only with what exceeds q/2, or a bare staircase would be counted twice.
@@ -100,6 +105,8 @@ def fit_trend(
         level_bound = level_sigma * student_quantile(confidence, max(level_effective - 2, 0.5))
         if level_bound > noise_bound:
             sigma, noise_bound, effective = level_sigma, level_bound, level_effective
+    _, means = block_means(time, readings, min(BLOCKS[-1], readings.size))
+    noise_bound = min(noise_bound, MOST_HIDDEN * float(np.ptp(means)) / span)
     return Trend(
         slope=slope,
         sigma=sigma,

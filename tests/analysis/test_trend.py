@@ -100,3 +100,15 @@ def test_uneven_steps_holes_and_unix_time_do_no_harm() -> None:
 def test_five_readings_have_no_trend() -> None:
     assert fit_trend(ticks(5), counting(5), None) is None
     assert fit_trend(ticks(9), np.array([1.0, *[np.nan] * 4, 1.0, 1.0, 1.0, 1.0]), None) is None
+
+
+def test_a_few_blocks_that_wander_by_chance_feign_no_great_drift() -> None:
+    rng = np.random.default_rng(3)
+    times = ticks(300, 1.0)
+    drifts = []
+    for _ in range(300):
+        noise = autoregressive(rng, 300, 0.1, 40.0) + white(rng, 300, 0.4)
+        found = fit_trend(times, quantised(33.55 + noise, 1.0), 1.0)
+        assert found is not None
+        drifts.append(found.half_width * found.span_seconds)
+    assert max(drifts) < 4.0
