@@ -146,6 +146,7 @@ def test_the_wait_is_told_and_can_be_broken_off(nodes: Nodes, monkeypatch: pytes
 def test_traces_of_an_earlier_run_are_refused(nodes: Nodes) -> None:
     n1 = nodes.make("n1", names=("n1", "n2"), count=2, wait_seconds=0.1)
     nodes.meets(n1).result(LONG_SECONDS)
+    until(lambda: list(nodes.folder.glob("*.n1.here")))
     with pytest.raises(ExperimentBrokenError, match="n1 was here before") as told:
         nodes.make("n1")
     assert "--together DIR" in str(told.value)

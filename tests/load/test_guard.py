@@ -120,6 +120,7 @@ def test_nothing_is_left_when_both_watchers_are_killed_at_once(mark: str) -> Non
     for process in guards(mark):
         os.kill(process, signal.SIGKILL)
     until(lambda: not marked(mark))
+    until(lambda: not load.alive)
     assert load.stop().because == "its guard was ended from outside"
 
 
