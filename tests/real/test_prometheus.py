@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,12 +57,13 @@ def wait_for(what: Callable[[], object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def source(prometheus: Prometheus) -> Source:
+def source(prometheus: Prometheus) -> Iterator[Source]:
     prometheus.written.page = page()
     wait_for(lambda: prometheus.asked("old_celsius") and prometheus.asked("push_time_seconds"))
     opened = open_source(spec(prometheus, sensors=NAMED))
     opened.sensors()
-    return opened
+    yield opened
+    opened.close()
 
 
 def test_all_exporters_and_the_benchs_expressions_are_read(source: Source) -> None:
