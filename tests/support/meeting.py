@@ -12,7 +12,7 @@ from pytest_thermal.demo.wire import Answer
 
 
 class Meeting:
-    """Chats of a gateway wait for each other, as long as `of` lasts: so many, and then the next so many."""
+    """The first chats of a gateway in `of` wait for each other; those that follow do not."""
 
     def __init__(self, gateway: DemoGateway) -> None:
         self._size = 1
@@ -43,4 +43,5 @@ class Meeting:
                 if not one.done():
                     one.set_result(None)
             self._waiting.clear()
+            self._size = 1
         await mine
