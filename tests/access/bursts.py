@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_thermal.access import Gateway
-from pytest_thermal.access.burst import Burst
+from pytest_thermal.access.burst import Burst, fire
 from pytest_thermal.access.probes import capacity
 from pytest_thermal.demo import DemoGateway
 from tests.support.meeting import Meeting
@@ -13,7 +13,7 @@ from tests.support.meeting import Meeting
 
 def bursts_meet(demo: DemoGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many requests as a burst has workers wait for each other at the gateway."""
-    meeting, fire = Meeting(demo), capacity.fire
+    meeting = Meeting(demo)
 
     def fired(gateway: Gateway, *, requests: int, workers: int) -> Burst:
         with meeting.of(min(workers, requests)):

@@ -13,8 +13,9 @@ def test_it_ends_by_itself_at_its_limit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(accelerator, "time", Standing())
-    monkeypatch.setattr(accelerator, "_product", Products(accelerator.time))
+    clock = Standing()
+    monkeypatch.setattr(accelerator, "time", clock)
+    monkeypatch.setattr(accelerator, "_product", Products(clock))
     assert accelerator.main(["--card", "1", "--limit", "9.5"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "simulated load of gpu1: 1 products"
