@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pytest_thermal.access import Gateway, Ladder, Ledger, Plan, burst
+from pytest_thermal.access import Gateway, Ladder, Ledger, Plan, burst, gateway
+from pytest_thermal.access.probes import network
 from pytest_thermal.bench import (
     Bench,
     Domain,
@@ -89,7 +90,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Standing:
     """The clock of bursts stands still: how long this machine takes for one is not what these tests are about."""
     standing = Standing()
     monkeypatch.setattr(burst, "time", standing)
-    monkeypatch.setattr(burst, "Standstill", Unmoved)
+    for module in (burst, gateway, network):
+        monkeypatch.setattr(module, "Standstill", Unmoved)
     return standing
 
 
@@ -107,11 +109,11 @@ def make_ladder() -> Iterator[Callable[..., Ladder]]:
             **settings: Any,
         ) -> Ladder:
             bench = make_bench(url, **settings)
-            gateway = Gateway(
+            made = Gateway(
                 bench, bench.domains[0], plan=plan or Plan(), ledger=Ledger(budget_tokens), environ=environ or {}
             )
-            cleanup.callback(gateway.close)
-            return Ladder(gateway)
+            cleanup.callback(made.close)
+            return Ladder(made)
 
         yield make
 

@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from pytest_thermal.access import CHECKS, Ladder
-from pytest_thermal.access.probes import capacity
+from pytest_thermal.access.probes import capacity, front
 from pytest_thermal.model import Finding, Outcome
-from pytest_thermal.transport import deadline
+from pytest_thermal.transport import Exchange, deadline
 from tests.access.conftest import KEY
 from tests.support.clock import Leaping
 from tests.transport.wire import Asked, Peer, Script, Wire, always, answer
@@ -255,6 +255,22 @@ def test_a_clock_that_goes_wrong_is_a_warning(
     assert bool(finding.warnings) is warned
 
 
+@pytest.mark.parametrize("sent_after, warned", [(0, False), (300, False), (600, False), (800, True), (-200, True)])
+def test_an_answer_that_we_took_long_to_read_is_no_clock_that_goes_wrong(sent_after: int, warned: bool) -> None:
+    """As where this machine was suspended while the answer waited."""
+    begin = datetime(2026, 11, 30, 7, tzinfo=timezone.utc)
+    date = format_datetime(begin + timedelta(seconds=sent_after), usegmt=True)
+    found = Exchange(
+        method="GET",
+        url="http://gw/v1/models",
+        status=200,
+        headers=httpx.Headers({"date": date}),
+        started_unix_seconds=begin.timestamp(),
+        latency_seconds=600.0,
+    )
+    assert bool(front._clock_warning(found)) is warned
+
+
 # --- what never ends -----------------------------------------------------------------------------------------
 
 
@@ -364,8 +380,6 @@ def test_a_list_elsewhere_is_preferred_to_a_refusal_elsewhere(make_ladder: MakeL
 def test_other_paths_are_not_tried_for_ever(
     make_ladder: MakeLadder, wire: MakeWire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_thermal.access.probes import front  # noqa: PLC0415
-
     leaping = Leaping()
     monkeypatch.setattr(front, "time", leaping)
 

@@ -19,6 +19,7 @@ from pytest_thermal.demo.wire import Answer
 from pytest_thermal.model import LAYERS, Finding, Outcome, is_outside
 from pytest_thermal.transport import sse
 from tests.access.bursts import bursts_meet
+from tests.access.conftest import Unmoved
 from tests.support.clock import Standing
 from tests.support.hush import Hush
 
@@ -219,6 +220,14 @@ def test_a_buffered_stream_is_a_warning(fault: str, run: RunFault) -> None:
     warned = [finding for finding in found.findings if finding.warnings]
     assert [finding.check for finding in warned] == ["stream"]
     assert "buffers" in warned[0].warnings[0]
+
+
+def test_what_came_at_once_because_this_process_stood_still_is_no_buffer(
+    run: RunFault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Unmoved, "seconds", 0.6)
+    found = run("stream-buffered")
+    assert (found.bad, [finding.check for finding in found.findings if finding.warnings]) == ([], [])
 
 
 def test_layers_of_checks_go_outside_in() -> None:

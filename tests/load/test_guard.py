@@ -14,6 +14,8 @@ import pytest
 
 from pytest_thermal.load import guard, start
 from tests.load.helpers import arguments, marked, new_mark, nothing_is_left, shell, until, work
+from tests.support.clock import Standing
+from tests.support.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -177,6 +179,40 @@ def test_lines_are_handed_on_and_the_exit_code_is_the_commands() -> None:
         process.stdin.flush()
         assert process.stdout.readline() == b"two one\n"
         assert process.wait() == 7
+
+
+def test_a_sweep_that_stands_still_kills_before_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine whose processors are all taken: its time is over when it first comes to look again."""
+    clock = Standing()
+    monkeypatch.setattr(clock, "sleep", lambda _: clock.at_least(clock.now_seconds + 60))
+    with subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"], stdout=subprocess.PIPE
+    ) as deaf:
+        assert deaf.stdout is not None
+        assert deaf.stdout.readline() == b"up\n"
+        monkeypatch.setattr(guard, "time", clock)
+        monkeypatch.setattr(guard, "_descendants", lambda: [deaf.pid] if deaf.poll() is None else [])
+        monkeypatch.setattr(guard, "_reaped", lambda: ())
+        guard._sweep(grace_seconds=guard.GRACE_SECONDS)
+        assert deaf.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+
+
+def test_a_warden_that_ended_in_time_is_seen_however_late_we_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Standing()
+    monkeypatch.setattr(guard, "time", clock)
+    looks = iter([None, 7])
+
+    def look(_: int) -> int | None:
+        clock.at_least(clock.now_seconds + 60)
+        return next(looks)
+
+    monkeypatch.setattr(guard, "_exit_of", look)
+    monkeypatch.setattr(guard, "_ending_signal", lambda _: 0)
+    read, write = os.pipe()
+    own = guard._Guard(2**30, -1, write, read, tell=None, parent=0, limit_seconds=1.0, grace_seconds=0.3)
+    assert own._end_of_warden() == 7
+    os.close(read)
+    os.close(write)
 
 
 def test_without_a_command_it_refuses() -> None:

@@ -8,13 +8,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, Work, guard, start
+from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, RunningLoad, Work, guard, running, start
 from tests.load.helpers import PATIENCE_SECONDS, new_mark, nothing_is_left, shell, until, work
 
 KEY = "sk-canary-5f0c2b7e9d1a4c6b8e3f"
@@ -133,6 +134,21 @@ def test_status_lines_are_figures_and_not_words() -> None:
 def test_a_status_that_cannot_be_read_is_a_word() -> None:
     with start(shell("""echo '{"is": "status", "unknown": 1}'; sleep 600""")) as load:
         until(lambda: "unknown" in load.status().text)
+
+
+def test_last_words_are_waited_for_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    really = RunningLoad._hear_guard
+
+    def late(load: RunningLoad, line: bytes) -> None:
+        if b'"exit"' in line:
+            time.sleep(2 * running.LAST_WORDS_SECONDS)
+        really(load, line)
+
+    monkeypatch.setattr(RunningLoad, "_hear_guard", late)
+    load = start(shell("exit 3"))
+    until(lambda: not load.alive)
+    assert load.ended is not None
+    assert load.ended.exit_code == 3
 
 
 def test_several_are_stopped_by_kind_and_in_reverse(tmp_path: Path) -> None:
