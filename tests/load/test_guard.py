@@ -15,7 +15,6 @@ import pytest
 from pytest_thermal.load import guard, start
 from tests.load.helpers import arguments, marked, new_mark, nothing_is_left, shell, until, work
 from tests.support.clock import Standing
-from tests.support.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -185,16 +184,13 @@ def test_a_sweep_that_stands_still_kills_before_it_gives_up(monkeypatch: pytest.
     """As on a machine whose processors are all taken: its time is over when it first comes to look again."""
     clock = Standing()
     monkeypatch.setattr(clock, "sleep", lambda _: clock.at_least(clock.now_seconds + 60))
-    with subprocess.Popen(
-        ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"], stdout=subprocess.PIPE
-    ) as deaf:
-        assert deaf.stdout is not None
-        assert deaf.stdout.readline() == b"up\n"
-        monkeypatch.setattr(guard, "time", clock)
-        monkeypatch.setattr(guard, "_descendants", lambda: [deaf.pid] if deaf.poll() is None else [])
-        monkeypatch.setattr(guard, "_reaped", lambda: ())
-        guard._sweep(grace_seconds=guard.GRACE_SECONDS)
-        assert deaf.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(guard, "time", clock)
+    monkeypatch.setattr(guard, "_descendants", lambda: [] if signal.SIGKILL in sent else [2**30])
+    monkeypatch.setattr(guard, "_reaped", lambda: ())
+    monkeypatch.setattr(os, "kill", lambda _, number: sent.append(number))
+    guard._sweep(grace_seconds=guard.GRACE_SECONDS)
+    assert sent == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_a_warden_that_ended_in_time_is_seen_however_late_we_look(monkeypatch: pytest.MonkeyPatch) -> None:

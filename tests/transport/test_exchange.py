@@ -314,13 +314,24 @@ def test_what_came_while_this_process_stood_still_is_read_after_the_deadline(
     """As after Ctrl-Z and `fg`: the peer answered in time, and only we were late."""
     clock = Leaping()
     monkeypatch.setattr(deadline, "time", clock)
+    read, sent = threading.Event(), threading.Event()
+    really = deadline._Stream.read
+
+    def stands_still(stream: deadline._Stream, max_bytes: int, timeout: float | None = None) -> bytes:
+        content = really(stream, max_bytes, timeout=timeout)
+        read.set()
+        assert sent.wait(PATIENCE_SECONDS)
+        clock.leap(10_000)
+        return content
 
     def script(peer: Peer) -> None:
         peer.request()
         peer.send(CHUNKED + b"%x\r\n" % len(BODY) + BODY + b"\r\n")
-        clock.leap(10_000)
+        assert read.wait(PATIENCE_SECONDS)
         peer.send(b"0\r\n\r\n")
+        sent.set()
 
+    monkeypatch.setattr(deadline._Stream, "read", stands_still)
     found = exchange(connect(server := wire(script)), "GET", server.url + "/models")
     assert (found.fault, found.json) == (None, LISTING)
 
