@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from pytest_thermal.bench import Domain, Inference, ModelRoute, Stress, Timeouts
 from pytest_thermal.demo import DemoGateway
 from pytest_thermal.load import LoadError, RunningLoad, Work, start
-from pytest_thermal.load.calibration import Calibration
+from pytest_thermal.load.calibration import START_SECONDS, Calibration
 from pytest_thermal.load.inference_work import inference_work
 from pytest_thermal.load.orders import InferenceOrders
 from pytest_thermal.load.work import own_program
@@ -132,12 +132,13 @@ def test_the_engine_is_measured_before_the_first_request(tmp_path: Path) -> None
         assert load.status().cpu_share is not None
     assert (calibration.parallel, calibration.stream) == (4, True)
     assert {row["phase"] for row in rows(tmp_path)} == {"steady"}
-    assert min(float(row["start"]) for row in rows(tmp_path)) >= begin + 1.5
+    # All of its time, or that of a reference server that does not come.
+    assert min(float(row["start"]) for row in rows(tmp_path)) >= begin + START_SECONDS
 
 
 def test_a_load_that_is_stopped_while_it_is_measured_ends(tmp_path: Path) -> None:
     mark = new_mark()
-    with loaded(tmp_path, calibration_seconds=60.0, mark=mark) as (gateway, load):
+    with loaded(tmp_path, calibration_seconds=200.0, mark=mark) as (gateway, load):
         until(lambda: load.status().text == "calibrating")
         ended = load.stop()
     assert (ended.in_order, ended.exit_code) == (True, 0)
