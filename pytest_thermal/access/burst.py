@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.plan import BURST_TOKENS, letter_prompt
 from pytest_thermal.access.reading import choices_in, said_in, usage_in
+from pytest_thermal.access.standstill import Standstill
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange
 
@@ -67,6 +68,8 @@ class Burst:
     workers: int
     shots: tuple[Shot, ...]
     wall_seconds: float
+    stood_still_seconds: float = 0.0
+    """How much of that time this process itself stood still."""
 
     @property
     def refused(self) -> tuple[Shot, ...]:
@@ -121,9 +124,11 @@ def fire(gateway: Gateway, *, requests: int, workers: int) -> Burst:
     with (
         gateway.new_client() as own,
         ThreadPoolExecutor(max_workers=workers, thread_name_prefix="thermal-burst") as pool,
+        Standstill() as still,
     ):
         shots = tuple(pool.map(shoot, range(requests)))
-    return Burst(workers=workers, shots=shots, wall_seconds=time.perf_counter() - begin)
+        wall_seconds = time.perf_counter() - begin
+    return Burst(workers=workers, shots=shots, wall_seconds=wall_seconds, stood_still_seconds=still.seconds)
 
 
 def mixed_up(shots: Sequence[Shot]) -> str | None:

@@ -15,6 +15,7 @@ from pytest_thermal.access.diagnosis import Diagnosis, Setting, diagnose
 from pytest_thermal.access.ledger import Ledger
 from pytest_thermal.access.plan import CHAT_TOKENS, KEYLESS_TOKENS, STREAM_TOKENS, Plan
 from pytest_thermal.access.reading import error_words, model_ids, usage_in
+from pytest_thermal.access.standstill import Standstill
 from pytest_thermal.access.verdict import CannotMeasure
 from pytest_thermal.bench import Bench, Domain
 from pytest_thermal.model.said import say
@@ -48,6 +49,8 @@ class Gateway:
         self.plan = plan
         self.environ = environ
         self.key_proven = False
+        self.stream_stood_still = False
+        """Whether this process stood still meanwhile: when the stream's parts came is then not known."""
         self.paths_tried: dict[str, Exchange] = {}
         self._ledger = ledger
         self._dialect = Dialect()
@@ -166,13 +169,15 @@ class Gateway:
             body["stream"] = True
             if self._dialect.stream_options:
                 body["stream_options"] = {"include_usage": True}
-            streamed = stream_exchange(
-                self.client,
-                self.url("/chat/completions"),
-                json_body=body,
-                stall_seconds=self.inference_seconds,
-                total_seconds=2 * self.inference_seconds,
-            )
+            with Standstill() as still:
+                streamed = stream_exchange(
+                    self.client,
+                    self.url("/chat/completions"),
+                    json_body=body,
+                    stall_seconds=self.inference_seconds,
+                    total_seconds=2 * self.inference_seconds,
+                )
+            self.stream_stood_still = still.seconds > 0
             if not self._adapted_to(streamed.exchange):
                 break
         counted = [usage for usage in (usage_in(event.json) for event in streamed.events) if usage]

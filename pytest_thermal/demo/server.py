@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 
-_FULL_AFTER_SECONDS = 0.05
+_FULL_AFTER_SECONDS = 0.25
 """A connection attempt on loopback that takes longer gets no answer."""
 _MOST_FILLERS = 16
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 60.0
 
 
 class DemoGateway:

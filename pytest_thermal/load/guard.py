@@ -181,10 +181,14 @@ class _Guard:
 
     def _end_of_warden(self) -> int:
         deadline = time.monotonic() + self._grace_seconds + SWEEP_SECONDS
-        while time.monotonic() < deadline:
+        while True:
+            # Looked for once more after the deadline: this process may have been the one that stood still.
+            is_over = time.monotonic() >= deadline
             status = _exit_of(self._warden)
             if status is not None:
                 return status
+            if is_over:
+                break
             select.select([self._wakeup], [], [], TICK_SECONDS)
             _ending_signal(self._wakeup)
         with contextlib.suppress(ProcessLookupError):
@@ -379,7 +383,8 @@ def _sweep(*, grace_seconds: float, watched: int = 0) -> int | None:
     status: int | None = None
     asked: set[int] = set()
     kill_at = time.monotonic() + grace_seconds
-    give_up_at = kill_at + SWEEP_SECONDS
+    # From the first SIGKILL on, and not from when that was due: a sweep that stood still meanwhile has killed nothing.
+    give_up_at = float("inf")
     while True:
         left = list(_descendants())
         now = time.monotonic()
@@ -389,6 +394,8 @@ def _sweep(*, grace_seconds: float, watched: int = 0) -> int | None:
                 status = ended
         if not left or now >= give_up_at:
             return status
+        if now >= kill_at:
+            give_up_at = min(give_up_at, now + SWEEP_SECONDS)
         for process in left:
             if now >= kill_at or process not in asked:
                 asked.add(process)

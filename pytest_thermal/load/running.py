@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 START_SECONDS = 20.0
 STOP_SECONDS = 1.6
 """Together with what follows a guard that does not end, less than the 2 s within which no load is left."""
+LAST_WORDS_SECONDS = 0.2
+"""For the thread that hears what was said last; longer where the guard was quicker than it may be."""
 _TAIL_CHARACTERS = 2000
 _TAIL_LINES = 30
 _LOG_LIMIT_BYTES = 1024 * 1024
@@ -297,13 +299,14 @@ class RunningLoad:
 
     def _stop(self) -> LoadEnded:
         self.ask_to_stop()
+        guard_until = time.monotonic() + STOP_SECONDS
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()  # its warden sees that, and clears up
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.2)
-        self._reader.join(0.2)
+        self._reader.join(LAST_WORDS_SECONDS + max(0.0, guard_until - time.monotonic()))
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
         self._log.close()

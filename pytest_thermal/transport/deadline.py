@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_LOOK_SECONDS = 0.001
+"""For what has arrived: the shortest wait that a socket knows."""
+_LAST_LOOKS_SECONDS = 0.5
+"""After the deadline; a peer that never stops sending is not listened to for longer."""
+
+
 class Patience(float):
     """Seconds to wait for the next bytes (its value), and the moment at which all of them must be there.
 
@@ -20,25 +26,36 @@ class Patience(float):
     """
 
     deadline: float
+    ran_out: bool
+    """Whether it was the deadline that ended the last wait, and not that nothing came for so many seconds."""
+    _gives_up_at: float | None
 
     def __new__(cls, seconds: float, *, total_seconds: float) -> Self:
         """``total_seconds`` count from now."""
         made = super().__new__(cls, seconds)
         made.deadline = time.monotonic() + total_seconds
+        made.ran_out = False
+        made._gives_up_at = None
         return made
-
-    @property
-    def spent(self) -> bool:
-        """Whether the deadline has passed."""
-        return time.monotonic() >= self.deadline
 
     def end_within(self, seconds: float) -> None:
         """Bring the deadline forward, to ``seconds`` from now at the latest."""
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def next_seconds(self) -> float:
-        """How long to wait for the next bytes: as long as asked for, but not beyond the deadline."""
-        return min(float(self), self.deadline - time.monotonic())
+        """How long to wait for the next bytes: as long as asked for, but not beyond the deadline; 0 for no more.
+
+        Once that has passed, what is here already is still taken: this process may have stood still (Ctrl-Z, a machine
+        that was suspended) while the peer answered in time.
+        """
+        now = time.monotonic()
+        left = self.deadline - now
+        self.ran_out = left < float(self)
+        if left >= _LOOK_SECONDS:
+            return min(float(self), left)
+        if self._gives_up_at is None:
+            self._gives_up_at = now + _LAST_LOOKS_SECONDS
+        return min(float(self), _LOOK_SECONDS) if now < self._gives_up_at else 0.0
 
 
 class DeadlineTransport(httpx.HTTPTransport):

@@ -173,7 +173,7 @@ def exchange(
                 break
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, not a crash
         fault, text = read_fault(error, began=response is not None)
-        if isinstance(error, httpx.ReadTimeout) and patience.spent:
+        if isinstance(error, httpx.ReadTimeout) and patience.ran_out:
             fault, text = (
                 Fault.SLOW,
                 say(

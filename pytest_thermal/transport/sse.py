@@ -100,7 +100,7 @@ def stream_exchange(
     except httpx.ReadTimeout:
         if done:
             pass
-        elif patience.spent:
+        elif patience.ran_out:
             text = say(
                 "still not at its end after {perf_counter:.1f} s, though bytes kept coming",
                 perf_counter=time.perf_counter() - begin,

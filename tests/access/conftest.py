@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import SecretStr
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pytest_thermal.access import Gateway, Ladder, Ledger, Plan
+from pytest_thermal.access import Gateway, Ladder, Ledger, Plan, burst, gateway
+from pytest_thermal.access.probes import network
 from pytest_thermal.bench import (
     Bench,
     Domain,
@@ -25,7 +26,12 @@ from pytest_thermal.bench import (
     Stress,
     Timeouts,
 )
+from tests.support.clock import Standing
+from tests.support.patience import PATIENCE_SECONDS
 from tests.transport.wire import Wire
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 KEY = "sk-bench-7f3a9c1e5b2d8a6f4c0e9b7d5a3f1c8e"
 
@@ -36,9 +42,9 @@ def make_bench(
     key: str | None = KEY,
     default: str | None = "demo-chat",
     fallback: str | None = "demo-chat-mini",
-    connect_seconds: float = 10.0,
-    read_seconds: float = 20.0,
-    timeout_ms: int = 20_000,
+    connect_seconds: float = PATIENCE_SECONDS,
+    read_seconds: float = PATIENCE_SECONDS,
+    timeout_ms: int = 60_000,
     batch_size: int = 16,
     concurrent_requests: int = 8,
     requests_per_minute: int | None = 6000,
@@ -67,6 +73,28 @@ def make_bench(
     )
 
 
+class Unmoved:
+    """In place of a `Standstill`: this machine never stands still."""
+
+    seconds = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Standing:
+    """The clock of bursts stands still: how long this machine takes for one is not what these tests are about."""
+    standing = Standing()
+    monkeypatch.setattr(burst, "time", standing)
+    for module in (burst, gateway, network):
+        monkeypatch.setattr(module, "Standstill", Unmoved)
+    return standing
+
+
 @pytest.fixture
 def make_ladder() -> Iterator[Callable[..., Ladder]]:
     """Makes the ladder of a bench that uses the gateway at a URL; the bench's settings are `make_bench`'s."""
@@ -81,11 +109,11 @@ def make_ladder() -> Iterator[Callable[..., Ladder]]:
             **settings: Any,
         ) -> Ladder:
             bench = make_bench(url, **settings)
-            gateway = Gateway(
+            made = Gateway(
                 bench, bench.domains[0], plan=plan or Plan(), ledger=Ledger(budget_tokens), environ=environ or {}
             )
-            cleanup.callback(gateway.close)
-            return Ladder(gateway)
+            cleanup.callback(made.close)
+            return Ladder(made)
 
         yield make
 

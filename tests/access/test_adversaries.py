@@ -16,9 +16,11 @@ import httpx
 import pytest
 
 from pytest_thermal.access import CHECKS, Ladder
-from pytest_thermal.access.probes import capacity
+from pytest_thermal.access.probes import capacity, front
 from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.transport import Exchange, deadline
 from tests.access.conftest import KEY
+from tests.support.clock import Leaping
 from tests.transport.wire import Asked, Peer, Script, Wire, always, answer
 
 MakeLadder = Callable[..., Ladder]
@@ -253,11 +255,27 @@ def test_a_clock_that_goes_wrong_is_a_warning(
     assert bool(finding.warnings) is warned
 
 
+@pytest.mark.parametrize("sent_after, warned", [(0, False), (300, False), (600, False), (800, True), (-200, True)])
+def test_an_answer_that_we_took_long_to_read_is_no_clock_that_goes_wrong(sent_after: int, warned: bool) -> None:
+    """As where this machine was suspended while the answer waited."""
+    begin = datetime(2026, 11, 30, 7, tzinfo=timezone.utc)
+    date = format_datetime(begin + timedelta(seconds=sent_after), usegmt=True)
+    found = Exchange(
+        method="GET",
+        url="http://gw/v1/models",
+        status=200,
+        headers=httpx.Headers({"date": date}),
+        started_unix_seconds=begin.timestamp(),
+        latency_seconds=600.0,
+    )
+    assert bool(front._clock_warning(found)) is warned
+
+
 # --- what never ends -----------------------------------------------------------------------------------------
 
 
-def dripping(*, on: str) -> Script:
-    """Right, but for requests of one kind, which get a byte now and then for ever."""
+def dripping(*, on: str, clock: Leaping) -> Script:
+    """Right, but for requests of one kind, which get a byte each second for ever."""
 
     def script(peer: Peer) -> None:
         while (asked := peer.request()) is not None:
@@ -268,7 +286,7 @@ def dripping(*, on: str) -> Script:
             kind = "models" if asked.method == "GET" else "stream" if body.get("stream") else "chat"
             if kind == on:
                 peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99999\r\n\r\n")
-                peer.drip(b": waiting\n" * 9999, every_seconds=0.05)
+                peer.drip(b": waiting\n" * 9999, every_seconds=1, clock=clock)
                 return
             said = MODELS if kind == "models" else completion(body)
             peer.send(answer(events(body)) if kind == "stream" else answer(said))
@@ -277,11 +295,16 @@ def dripping(*, on: str) -> Script:
 
 
 @pytest.mark.parametrize("on, layer", [("models", "http"), ("chat", "chat"), ("stream", "stream")])
-def test_a_drip_does_not_hold_a_probe(on: str, layer: str, make_ladder: MakeLadder, wire: MakeWire) -> None:
-    ladder = make_ladder(wire(dripping(on=on)).url, read_seconds=0.4, connect_seconds=0.4)
+def test_a_drip_does_not_hold_a_probe(
+    on: str, layer: str, make_ladder: MakeLadder, wire: MakeWire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaping = Leaping()
+    monkeypatch.setattr(deadline, "time", leaping)
+    ladder = make_ladder(wire(dripping(on=on, clock=leaping)).url, read_seconds=15, connect_seconds=10)
     finding = first_bad(climb(ladder))
     assert finding.layer == layer
     assert "bytes kept coming" in finding.seen
+    assert leaping.ahead_seconds >= 20  # no sooner than twice as long as for the next bytes
 
 
 @pytest.mark.parametrize("path", ["models", "chat"])
@@ -357,19 +380,17 @@ def test_a_list_elsewhere_is_preferred_to_a_refusal_elsewhere(make_ladder: MakeL
 def test_other_paths_are_not_tried_for_ever(
     make_ladder: MakeLadder, wire: MakeWire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_thermal.access.probes import front  # noqa: PLC0415
-
-    monkeypatch.setattr(front, "PATHS_SECONDS", 0.3)
+    leaping = Leaping()
+    monkeypatch.setattr(front, "time", leaping)
 
     def script(peer: Peer) -> None:
         while (asked := peer.request()) is not None:
-            if asked.target == "/v1/models":
-                peer.send(answer({"detail": "Not Found"}, status="404 Not Found"))
-            else:
-                peer.hold()
+            if asked.target != "/v1/models":
+                leaping.leap(front.PATHS_SECONDS / 2)
+            peer.send(answer({"detail": "Not Found"}, status="404 Not Found"))
 
     server = wire(script)
-    finding = first_bad(climb(make_ladder(server.url, read_seconds=0.2, default=None, fallback=None)))
+    finding = first_bad(climb(make_ladder(server.url, default=None, fallback=None)))
     assert finding.layer == "models"
     assert len({asked.target for asked in server.asked}) < 6
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +13,14 @@ import httpx
 import pytest
 
 from pytest_thermal.access import Ladder
+from pytest_thermal.access import burst as burst_module
 from pytest_thermal.access.burst import Burst, Shot, fire, mixed_up, proven_own
 from pytest_thermal.access.plan import FILLER_WORDS, letter_prompt
 from pytest_thermal.access.probes.capacity import is_serial, parallel_at_work
 from pytest_thermal.access.verdict import CannotMeasure
 from pytest_thermal.demo import DemoGateway
 from pytest_thermal.transport import Exchange, Fault
+from tests.support.meeting import Meeting
 
 MakeLadder = Callable[..., Ladder]
 BASE_TOKENS = 12
@@ -246,10 +249,14 @@ def test_a_crowd_that_took_no_time_is_not_divided_by_it() -> None:
 # --- firing one ----------------------------------------------------------------------------------------------
 
 
-def test_a_burst_keeps_its_workers_busy_and_its_answers_apart(make_ladder: MakeLadder) -> None:
+def test_a_burst_keeps_its_workers_busy_and_its_answers_apart(
+    make_ladder: MakeLadder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(burst_module, "time", time)
     with DemoGateway(service_seconds=0.2) as gateway:
         ladder = make_ladder(gateway.url, key=gateway.key)
-        found = fire(ladder.gateway, requests=16, workers=8)
+        with Meeting(gateway).of(8):  # it waits until so many are there
+            found = fire(ladder.gateway, requests=16, workers=8)
         assert gateway.max_parallel_seen == 8
         assert gateway.requests_served == 16
     assert [one.index for one in found.shots] == list(range(16))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from pytest_thermal.access import Ladder
+from pytest_thermal.access import Gateway, Ladder
 from pytest_thermal.access.burst import Burst
 from pytest_thermal.access.plan import Plan
 from pytest_thermal.access.probes import capacity
+from pytest_thermal.access.standstill import Standstill
+from pytest_thermal.access.verdict import CannotMeasure, Verdict
 from pytest_thermal.demo import DemoGateway
 from pytest_thermal.model import Outcome
 from pytest_thermal.transport import Exchange, Fault
+from tests.access.bursts import bursts_meet
 from tests.transport.wire import Asked, Peer, Script, Wire, answer
 
 MakeLadder = Callable[..., Ladder]
@@ -234,9 +239,10 @@ def test_a_spent_budget_ends_the_asking(make_ladder: MakeLadder, quick_follow_up
 
 
 def test_the_gate_is_right_on_a_limit_of_parallel_requests_told_as_a_page(
-    make_ladder: MakeLadder, quick_follow_up: None
+    make_ladder: MakeLadder, quick_follow_up: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DemoGateway(fault="burst-429-html") as demo:
+        bursts_meet(demo, monkeypatch)
         finding = make_ladder(demo.url, key=demo.key).finding("concurrency")
     assert (finding.layer, finding.evidence["limit"]) == ("concurrency", "parallel")
     assert "429 Too Many Requests (HTML page)" in finding.seen
@@ -273,6 +279,11 @@ def crowd(number: int, wall_seconds: float, *, slowest: float | None = None, fau
     found = [Shot(index=i, letter="A", request_id="", answer=good, waited_seconds=0) for i in range(number - 1)]
     last = Shot(index=number, letter="A", request_id="", answer=bad, waited_seconds=0)
     return Burst(workers=number, shots=(*found, last), wall_seconds=wall_seconds)
+
+
+def held_up(burst: Burst, seconds: float) -> Burst:
+    """The same, while this process stood still for so long."""
+    return replace(burst, stood_still_seconds=seconds)
 
 
 def scheduled(make_ladder: MakeLadder, *levels: Burst, timeout_ms: int = 2000) -> Ladder:
@@ -316,6 +327,67 @@ def test_one_after_another_within_the_limit_is_told_by_the_second_check(make_lad
     assert verdict.outcome is Outcome.FAILED
     assert "1.0 at work at once" in verdict.seen
     assert "batch_size 16" in verdict.likely
+
+
+@pytest.mark.parametrize(
+    "level, still, checks",
+    [
+        (crowd(8, 2.4), 0.5, [capacity.scheduler]),  # too late, and in time without our own standstill
+        (crowd(8, 1.9), 1.5, [capacity.scheduler_parallel]),  # in time, and one after another or not
+    ],
+)
+def test_a_burst_in_which_we_stood_still_blames_nobody(
+    level: Burst, still: float, checks: list[Callable[[Gateway], Verdict]], make_ladder: MakeLadder
+) -> None:
+    for check in checks:
+        gateway = scheduled(make_ladder, crowd(1, 0.3), held_up(level, still)).gateway
+        with pytest.raises(CannotMeasure, match=f"of which this process itself stood still for {still:.2f} s"):
+            check(gateway)
+        assert check(scheduled(make_ladder, crowd(1, 0.3), level).gateway).outcome is Outcome.FAILED
+
+
+def test_one_alone_that_took_long_because_of_us_hides_no_single_slot(make_ladder: MakeLadder) -> None:
+    levels = held_up(crowd(1, 1.2), 1.0), crowd(8, 2.0)
+    with pytest.raises(CannotMeasure, match=r"1 in parallel took 1\.20 s, of which this process itself stood still"):
+        capacity.scheduler_parallel(scheduled(make_ladder, *levels).gateway)
+
+
+@pytest.mark.parametrize("still", [0.0, 0.05, 1.0])
+def test_a_standstill_that_decides_nothing_is_not_told(still: float, make_ladder: MakeLadder) -> None:
+    gateway = scheduled(make_ladder, crowd(1, 0.3), held_up(crowd(8, 1.2), still)).gateway
+    assert capacity.scheduler(gateway).outcome is Outcome.PASSED
+    assert capacity.scheduler_parallel(gateway).outcome is Outcome.PASSED
+    late = scheduled(make_ladder, crowd(1, 0.3), held_up(crowd(8, 9.0), still)).gateway
+    assert capacity.scheduler(late).outcome is Outcome.FAILED
+    assert capacity.scheduler_parallel(late).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("calm_from, fired", [(1, 4), (2, 5), (9, 4)])
+def test_a_burst_in_which_we_stood_still_is_fired_again(
+    calm_from: int, fired: int, make_ladder: MakeLadder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[int] = []
+
+    def fire(_: object, *, requests: int, workers: int) -> Burst:
+        levels.append(requests)
+        disturbed = requests == 8 and levels.count(8) <= calm_from
+        return held_up(crowd(8, 3.0), 2.9) if disturbed else crowd(requests, 0.3)
+
+    monkeypatch.setattr(capacity, "fire", fire)
+    ladder = make_ladder("http://gw.example/v1", timeout_ms=2000)
+    found = capacity._levels(ladder.gateway)
+    assert len(levels) == fired
+    assert [burst.stood_still_seconds for burst in found] == ([0.0, 0.0, 0.0] if calm_from < 9 else [0.0, 2.9])
+
+
+def test_a_standstill_is_felt() -> None:
+    with Standstill() as calm:
+        pass
+    with Standstill() as still:
+        last = time.monotonic()
+        assert still._note(last - 10) >= last  # a beat that comes ten seconds late
+    assert calm.seconds >= 0
+    assert still.seconds >= 9.9
 
 
 def test_a_level_that_is_late_is_the_last(make_ladder: MakeLadder) -> None:

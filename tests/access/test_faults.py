@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from pytest_thermal.access import CHECKS, Ladder
+from pytest_thermal.access import CHECKS, Ladder, burst
+from pytest_thermal.access import gateway as access_gateway
 from pytest_thermal.access.plan import Plan
+from pytest_thermal.access.probes import capacity
 from pytest_thermal.demo import FAULTS, DemoError, DemoGateway
+from pytest_thermal.demo.call import Call
+from pytest_thermal.demo.wire import Answer
 from pytest_thermal.model import LAYERS, Finding, Outcome, is_outside
+from pytest_thermal.transport import sse
+from tests.access.bursts import bursts_meet
+from tests.access.conftest import Unmoved
+from tests.support.clock import Standing
+from tests.support.hush import Hush
 
 MakeLadder = Callable[..., Ladder]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     # What never comes is not waited for long.
     "silent-connection": {"connect_seconds": 0.5},
-    "silence": {"read_seconds": 0.5},
-    "chat-hang": {"read_seconds": 1.0},
-    "stream-stall": {"read_seconds": 1.0},
-    # A limit that the fault breaks, and a patience (half as long again) that it does not.
+    # A limit that the fault breaks.
     "one-slot": {"timeout_ms": 1990},
     "slow": {"timeout_ms": 1450, "fallback": None},
     "overload": {"timeout_ms": 1600},
 }
+HUSHED = ["silence", "chat-hang", "stream-stall"]
+"""That nothing more comes is told to the client: however long it waits, it is for this."""
+MEETING = [name for name, fault in FAULTS.items() if fault.layer in ("concurrency", "scheduler")]
+"""Faults of requests that are there at the same time."""
 GATEWAY: dict[str, dict[str, Any]] = {"stream-buffered": {"token_seconds": 0.2}}
 
 IN_THE_LADDER = [name for name, fault in FAULTS.items() if fault.layer != "health"]
@@ -83,14 +94,43 @@ class Run:
         return self.of(Outcome.FAILED, Outcome.INCONCLUSIVE)
 
 
+def serves_by(clock: Standing, demo: DemoGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the simulated engine's time pass on a clock by which the client measures too; none of it is waited for."""
+    for module in (burst, capacity, sse, importlib.import_module("pytest_thermal.transport.exchange")):
+        monkeypatch.setattr(module, "time", clock)
+    behaviour = demo._behaviour
+    came: dict[int, float] = {}
+    on_request, first_token_seconds = behaviour.on_request, behaviour.first_token_seconds
+
+    async def note(call: Call) -> Answer | None:
+        answer = await on_request(call)
+        came[call.number] = clock.now_seconds
+        return answer
+
+    def pass_by(call: Call, seconds: float) -> float:
+        begin = clock.now_seconds if demo._settings.slots == 1 else came[call.number]
+        clock.at_least(begin + first_token_seconds(call, seconds))
+        return 0.0
+
+    monkeypatch.setattr(behaviour, "on_request", note)
+    monkeypatch.setattr(behaviour, "first_token_seconds", pass_by)
+
+
 @pytest.fixture
-def run(make_ladder: MakeLadder) -> Callable[[str | None], Run]:
+def run(make_ladder: MakeLadder, clock: Standing, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], Run]:
     def climb(fault: str | None) -> Run:
         try:
             gateway = DemoGateway(fault=fault, **GATEWAY.get(fault or "", {}))
             gateway.start()
         except DemoError as error:
             pytest.skip(str(error))
+        if fault in HUSHED:
+            Hush.over_sockets(monkeypatch).told_by_the_demo(monkeypatch)
+        if fault in MEETING:
+            bursts_meet(gateway, monkeypatch)
+        if fault is not None and FAULTS[fault].layer == "scheduler":
+            monkeypatch.setattr(access_gateway, "LATE_FACTOR", 100.0)
+            serves_by(clock, gateway, monkeypatch)
         with gateway:
             environ = {"SSL_CERT_FILE": str(gateway.ca_file)} if gateway.ca_file else {}
             settings = SETTINGS.get(fault or "", {})
@@ -180,6 +220,14 @@ def test_a_buffered_stream_is_a_warning(fault: str, run: RunFault) -> None:
     warned = [finding for finding in found.findings if finding.warnings]
     assert [finding.check for finding in warned] == ["stream"]
     assert "buffers" in warned[0].warnings[0]
+
+
+def test_what_came_at_once_because_this_process_stood_still_is_no_buffer(
+    run: RunFault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Unmoved, "seconds", 0.6)
+    found = run("stream-buffered")
+    assert (found.bad, [finding.check for finding in found.findings if finding.warnings]) == ([], [])
 
 
 def test_layers_of_checks_go_outside_in() -> None:

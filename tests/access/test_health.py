@@ -15,11 +15,11 @@ from pytest_thermal.access import HealthBreak, HealthMonitor
 from pytest_thermal.access.health import endpoint_url
 from pytest_thermal.demo import DemoGateway
 from tests.access.conftest import KEY, make_bench
+from tests.support.patience import until
 from tests.transport.wire import Peer, Script, Wire, always, answer
 
 MakeWire = Callable[..., Wire]
 LISTING = answer({"data": [{"id": "a"}]})
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture
@@ -50,11 +50,8 @@ def in_turn(*answers: bytes) -> Script:
     return script
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def is_gone() -> bool:
+    return "thermal-health" not in {thread.name for thread in threading.enumerate()}
 
 
 DOWN = answer(b"<html><title>503</title>", status="503 Service Unavailable", kind="text/html")
@@ -143,8 +140,9 @@ def test_it_polls_at_once_and_then_once_an_interval(wire: MakeWire, watch: Watch
     server = wire(always(LISTING))
     monitor = watch(server.url, interval_seconds=0.1)
     monitor.start()
-    wait_for(lambda: monitor.log().polls >= 4)
+    until(lambda: monitor.log().polls >= 4)
     monitor.close()
+    until(is_gone)
     after = len(server.asked)
     time.sleep(0.3)
     assert len(server.asked) == after
@@ -153,9 +151,9 @@ def test_it_polls_at_once_and_then_once_an_interval(wire: MakeWire, watch: Watch
 def test_closing_does_not_wait_for_an_interval_and_leaves_no_thread(wire: MakeWire, watch: Watch) -> None:
     monitor = watch(wire(always(LISTING)).url, interval_seconds=3600)
     monitor.start()
-    wait_for(lambda: monitor.log().polls == 1)
+    until(lambda: monitor.log().polls == 1)
     monitor.close()
-    assert "thermal-health" not in {thread.name for thread in threading.enumerate()}
+    until(is_gone)
 
 
 def test_one_that_was_never_started_can_be_closed(wire: MakeWire, watch: Watch) -> None:
@@ -165,14 +163,16 @@ def test_one_that_was_never_started_can_be_closed(wire: MakeWire, watch: Watch) 
 def test_a_poll_that_our_own_end_cuts_short_is_no_break(wire: MakeWire, watch: Watch) -> None:
     def script(peer: Peer) -> None:
         peer.request()
-        peer.hold()
+        while not monitor._stop.is_set() and not peer.hold(0.02):
+            pass
 
     server = wire(script)
     monitor = watch(server.url)
     monitor.start()
-    wait_for(lambda: len(server.asked) == 1)
+    until(lambda: len(server.asked) == 1)
     monitor.close()
-    assert monitor.log().breaks == ()
+    until(is_gone)
+    assert (monitor.log().polls, monitor.log().breaks) == (0, ())
 
 
 # --- the demo's faults of health -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from pytest_thermal.access import Ladder
 from pytest_thermal.access.probes.inference import completion_trouble, same_model
 from pytest_thermal.model import Finding, Outcome
+from tests.support.hush import Hush
 from tests.transport.wire import Asked, Peer, Script, Wire, answer
 
 MakeLadder = Callable[..., Ladder]
@@ -120,7 +121,9 @@ def test_what_is_no_completion(data: Any, trouble: str | None) -> None:
     assert (found is None) if trouble is None else (found is not None and trouble in found)
 
 
-def saying(chat: Callable[[Asked], bytes]) -> Script:
+def saying(chat: Callable[[Asked], bytes], *, said: Callable[[], None] | None = None) -> Script:
+    """Lists models and answers chats; ``said`` is called after a streamed one."""
+
     def script(peer: Peer) -> None:
         while (asked := peer.request()) is not None:
             listed = answer({"data": [{"id": "demo-chat"}, {"id": "demo-chat-mini"}, {"id": "other"}]})
@@ -129,6 +132,8 @@ def saying(chat: Callable[[Asked], bytes]) -> Script:
                 peer.send(listed if "authorization" in asked.headers else refused)
             else:
                 peer.send(chat(asked))
+                if said is not None and json.loads(asked.body).get("stream"):
+                    said()
 
     return script
 
@@ -273,11 +278,12 @@ DONE = event("[DONE]")
 
 
 @pytest.fixture
-def judge_stream(make_ladder: MakeLadder, wire: MakeWire) -> Judge:
+def judge_stream(make_ladder: MakeLadder, wire: MakeWire, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """The finding of a check where a streamed chat gets these bytes."""
 
     def judged(check: str, body: str, *, kind: str = "text/event-stream", length: int | None = None) -> Finding:
         content = body.encode()
+        hush = Hush.over_sockets(monkeypatch) if length is not None else None
 
         def chat(asked: Asked) -> bytes:
             if not json.loads(asked.body).get("stream"):
@@ -285,8 +291,10 @@ def judge_stream(make_ladder: MakeLadder, wire: MakeWire) -> Judge:
             head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length or len(content)}\r\n\r\n"
             return head.encode() + content
 
-        server = wire(saying(chat))
-        return make_ladder(server.url, fallback=None, timeout_ms=1000).finding(check)
+        def script(peer: Peer) -> None:
+            saying(chat, said=hush.tell if hush is not None else None)(peer)
+
+        return make_ladder(wire(script).url, fallback=None).finding(check)
 
     return judged
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,6 +13,9 @@ import httpx
 import pytest
 
 from pytest_thermal.demo import DemoGateway
+from tests.support.hush import Hush
+from tests.support.meeting import Meeting
+from tests.support.patience import PATIENCE_SECONDS
 
 SILENCE_SECONDS = 0.4
 """How long a check waits for an answer that must not come."""
@@ -25,9 +27,10 @@ class Bed:
     def __init__(self, gateway: DemoGateway, cleanup: ExitStack) -> None:
         self.gateway = gateway
         self._cleanup = cleanup
+        self._meeting = Meeting(gateway)
         self.client = self.new_client()
 
-    def new_client(self, *, key: str | None = None, timeout_seconds: float = 10.0) -> httpx.Client:
+    def new_client(self, *, key: str | None = None, timeout_seconds: float = PATIENCE_SECONDS) -> httpx.Client:
         authority = self.gateway.ca_file
         verify = ssl.create_default_context(cafile=str(authority)) if authority else True
         key = self.gateway.key if key is None else key
@@ -61,11 +64,9 @@ class Bed:
         return Stream(self.chat(prompt, **body).text)
 
     def burst(self, count: int = 8, **body: Any) -> list[httpx.Response | httpx.TransportError]:
-        """So many chats that leave together, each for another number; in the order of the numbers."""
-        together = threading.Barrier(count)
+        """So many chats that are there together, each for another number; in the order of the numbers."""
 
         def ask(number: int) -> httpx.Response | httpx.TransportError:
-            together.wait()
             try:
                 # Prompts of different lengths, so that usage too tells one answer from another.
                 prompt = "please " * number + f"Reply with only the number {number}"
@@ -73,7 +74,7 @@ class Bed:
             except httpx.TransportError as error:
                 return error
 
-        with ThreadPoolExecutor(count) as pool:
+        with self._meeting.of(count), ThreadPoolExecutor(count) as pool:
             return list(pool.map(ask, range(count)))
 
     def statuses(self, count: int = 8) -> list[int | str]:
@@ -120,6 +121,14 @@ def make_bed() -> Iterator[MakeBed]:
             return Bed(gateway, cleanup)
 
         yield make
+
+
+@pytest.fixture
+def hush(monkeypatch: pytest.MonkeyPatch) -> Hush:
+    """Clients give up when the gateway will say no more, and not sooner."""
+    hush = Hush.over_sockets(monkeypatch)
+    hush.told_by_the_demo(monkeypatch)
+    return hush
 
 
 @pytest.fixture

@@ -1,23 +1,25 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_thermal.demo import accelerator
-from pytest_thermal.demo.state import ACCELERATOR_MODULE, FOLDER_VARIABLE
+from pytest_thermal.demo.state import FOLDER_VARIABLE
+from tests.support.clock import Standing
 
 
 def test_it_ends_by_itself_at_its_limit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(accelerator, "_REPORT_SECONDS", 0.0)
-    assert accelerator.main(["--card", "1", "--limit", "0.05"]) == 0
-    assert "simulated load of gpu1: 1 products" in capsys.readouterr().out
+    clock = Standing()
+    monkeypatch.setattr(accelerator, "time", clock)
+    monkeypatch.setattr(accelerator, "_product", Products(clock))
+    assert accelerator.main(["--card", "1", "--limit", "9.5"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "simulated load of gpu1: 1 products"
+    assert len(said) == 10  # one a second
 
 
 def test_alone_it_says_who_is_to_start_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,16 +38,27 @@ def test_a_computer_that_miscalculates_is_told(
     assert "every card: a product was not what it was before" in capsys.readouterr().out
 
 
-def processor_seconds(folder: Path, limit_seconds: float) -> float:
-    command = [sys.executable, "-P", "-m", ACCELERATOR_MODULE, "--limit", f"{limit_seconds}"]
-    environ = {**os.environ, FOLDER_VARIABLE: str(folder)}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:
-        _, status, spent = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return spent.ru_utime + spent.ru_stime
+class Products:
+    """A product that takes a while, by a clock."""
+
+    def __init__(self, clock: Standing) -> None:
+        self._clock = clock
+        self.seconds = 0.0
+
+    def __call__(self, _left: object, _right: object) -> list[list[float]]:
+        self.seconds += 0.004
+        self._clock.now_seconds += 0.004
+        return [[1.0]]
 
 
-def test_it_leaves_the_cores_to_others(tmp_path: Path) -> None:
-    only_started = processor_seconds(tmp_path, 0.0)
-    assert processor_seconds(tmp_path, 1.2) - only_started < 0.4
+@pytest.mark.parametrize("limit_seconds", [0.0, 100.0])
+def test_it_leaves_the_cores_to_others(limit_seconds: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    clock = Standing()
+    products = Products(clock)
+    monkeypatch.setattr(accelerator, "time", clock)
+    monkeypatch.setattr(accelerator, "_product", products)
+    begin = clock.now_seconds
+    assert accelerator.main(["--limit", f"{limit_seconds}"]) == 0
+    assert clock.now_seconds - begin >= limit_seconds
+    assert products.seconds <= 0.02 * limit_seconds + 0.01

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from pytest_thermal.demo import FAULTS, DemoError, DemoGateway
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from tests.demo.conftest import Bed, MakeBed
@@ -75,7 +76,9 @@ def test_the_table_is_well_formed() -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_fault(name: str, make_bed: MakeBed) -> None:
+def test_fault(name: str, make_bed: MakeBed, request: pytest.FixtureRequest) -> None:
+    if name in ("silence", "chat-hang", "stream-stall"):
+        request.getfixturevalue("hush")
     CHECKS[name](make_bed(name))
 
 
@@ -161,7 +164,6 @@ def _tls_unknown_issuer(bed: Bed) -> None:
 
 @wire("silence")
 def _silence(bed: Bed) -> None:
-    bed = bed.impatient()
     for ask in (bed.models, bed.chat):
         with pytest.raises(httpx.ReadTimeout):
             ask()
@@ -198,7 +200,8 @@ def _unavailable(bed: Bed) -> None:
     response = bed.models()
     assert is_html(response, 503)
     date = parsedate_to_datetime(response.headers["retry-after"])
-    assert (date - parsedate_to_datetime(response.headers["date"])).total_seconds() == pytest.approx(120, abs=2)
+    waited = (date - parsedate_to_datetime(response.headers["date"])).total_seconds()
+    assert 119 - response.elapsed.total_seconds() <= waited <= 121
 
 
 @wire("gateway-timeout")
@@ -409,7 +412,6 @@ def _chat_html(bed: Bed) -> None:
 
 @wire("chat-hang")
 def _chat_hang(bed: Bed) -> None:
-    bed = bed.impatient()
     assert bed.models().status_code == 200
     with pytest.raises(httpx.ReadTimeout):
         bed.chat()
@@ -488,9 +490,9 @@ def _stream_truncated(bed: Bed) -> None:
 
 @wire("stream-stall")
 def _stream_stall(bed: Bed) -> None:
-    came = cut_in_the_middle(bed.impatient(), httpx.ReadTimeout, max_tokens=10)
-    assert came.count('"content": "') == 3
     gets_answers_elsewhere(bed)
+    came = cut_in_the_middle(bed, httpx.ReadTimeout, max_tokens=10)
+    assert came.count('"content": "') == 3
 
 
 @wire("stream-no-done")
@@ -581,12 +583,10 @@ def is_broken(piece: bytes) -> bool:
 
 
 def refusals(bed: Bed, status: int) -> list[httpx.Response]:
-    """Those of eight chats at a time that were not served: six, or fewer where this machine sends them one by one."""
+    """Those of eight chats at a time that were not served."""
     assert [bed.chat(max_tokens=1).status_code for _ in range(4)] == [200] * 4, "one at a time is all right"
     outcome = [r for r in bed.burst(8) if isinstance(r, httpx.Response)]
-    assert {r.status_code for r in outcome} == {200, status}
-    assert len(outcome) == 8
-    assert sum(r.status_code == 200 for r in outcome) >= 2
+    assert sorted(r.status_code for r in outcome) == [200] * 2 + [status] * 6
     return [r for r in outcome if r.status_code == status]
 
 
@@ -621,9 +621,7 @@ def _burst_503(bed: Bed) -> None:
 @wire("burst-drop")
 def _burst_drop(bed: Bed) -> None:
     assert [bed.chat(max_tokens=1).status_code for _ in range(5)] == [200] * 5
-    found = bed.statuses(8)
-    assert set(found) == {200, "ReadError"}
-    assert found.count(200) >= 4
+    assert bed.statuses(8) == [200] * 4 + ["ReadError"] * 4
 
 
 @wire("swapped")
@@ -669,17 +667,19 @@ def over_quota(bed: Bed) -> httpx.Response:
 
 @wire("quota-429")
 def _quota_429(bed: Bed) -> None:
+    begin = time.monotonic()
     response = over_quota(bed)
-    assert 50 < int(response.headers["retry-after"]) <= 60
+    assert 60 - (time.monotonic() - begin) <= int(response.headers["retry-after"]) <= 60
     assert response.headers["rate_limit_type"] == "requests"
     assert response.headers["x-ratelimit-limit-requests"] == "3"
 
 
 @wire("quota-429-date")
 def _quota_429_date(bed: Bed) -> None:
+    begin = time.monotonic()
     response = over_quota(bed)
     wait = parsedate_to_datetime(response.headers["retry-after"]) - parsedate_to_datetime(response.headers["date"])
-    assert 50 < wait.total_seconds() <= 62
+    assert 59 - (time.monotonic() - begin) <= wait.total_seconds() <= 62
 
 
 @wire("quota-429-bare")
@@ -721,7 +721,7 @@ def _slow(bed: Bed) -> None:
 @wire("overload")
 def _overload(bed: Bed) -> None:
     assert bed.statuses(8) == [200] * 8
-    assert bed.gateway.max_parallel_seen >= 2
+    assert bed.gateway.max_parallel_seen == 8
 
 
 def test_overload_grows_with_the_square(make_bed: MakeBed) -> None:
@@ -750,7 +750,7 @@ def _dies(bed: Bed) -> None:
 
 def test_dying_takes_the_kept_connection_along(make_bed: MakeBed) -> None:
     bed = make_bed("dies")
-    with httpx.Client(base_url=bed.gateway.url, trust_env=False) as client:
+    with httpx.Client(base_url=bed.gateway.url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
         assert [client.get("/models").status_code for _ in range(6)] == [401] * 6
         with pytest.raises(httpx.TransportError):
             client.get("/models")

@@ -70,10 +70,10 @@ def test_it_serves_until_it_is_told_to_end(tmp_path: Path, end: signal.Signals) 
         assert told["THERMAL_DEMO_KEY"] == CANARY
         assert file.stat().st_mode & 0o777 == 0o600
         headers = {"authorization": f"Bearer {CANARY}"}
-        answer = httpx.get(told["THERMAL_DEMO_URL"] + "/models", headers=headers, trust_env=False)
+        answer = httpx.get(told["THERMAL_DEMO_URL"] + "/models", headers=headers, trust_env=False, timeout=90)
         assert answer.status_code == 200
         process.send_signal(end)
-        rest = process.communicate(timeout=30)[0]
+        rest = process.communicate(timeout=90)[0]
         assert (process.returncode, rest) == (0, "")
     assert not file.exists()
     assert CANARY not in "".join(lines)
@@ -84,11 +84,12 @@ def test_a_fault_is_named_and_in_force() -> None:
         file = Path(shlex.split(lines[2])[-1])
         told = read_environment(file)
         headers = {"authorization": f"Bearer {told['THERMAL_DEMO_KEY']}"}
-        assert httpx.get(told["THERMAL_DEMO_URL"] + "/models", headers=headers, trust_env=False).status_code == 401
+        answer = httpx.get(told["THERMAL_DEMO_URL"] + "/models", headers=headers, trust_env=False, timeout=90)
+        assert answer.status_code == 401
         assert lines[1] == f"fault: key-wrong: {FAULTS['key-wrong'].description}"
         assert told["THERMAL_DEMO_KEY"] not in "".join(lines)
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=90)
     assert not file.exists()
 
 
@@ -98,7 +99,7 @@ def test_a_tls_gateway_says_whom_to_trust() -> None:
         authority = Path(told["SSL_CERT_FILE"])
         assert authority.read_text().startswith("-----BEGIN CERTIFICATE-----")
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=90)
     assert not authority.exists()
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ import httpx
 import pytest
 
 from pytest_thermal.demo import DemoError, DemoGateway
+from pytest_thermal.demo.behaviours.service import Slow
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from tests.demo.conftest import MakeBed
@@ -44,7 +47,7 @@ def test_the_address_is_known_and_refuses_until_it_is_started() -> None:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", gateway.port))
         gateway.start()
-        assert httpx.get(gateway.url + "/models", trust_env=False).status_code == 401
+        assert httpx.get(gateway.url + "/models", trust_env=False, timeout=PATIENCE_SECONDS).status_code == 401
     finally:
         gateway.stop()
 
@@ -76,8 +79,9 @@ def test_stopping_leaves_no_thread_and_frees_the_port(fault: str | None) -> None
 
 @pytest.mark.parametrize("fault", ["silence", "chat-hang", "stream-stall", "slow"])
 def test_stopping_does_not_wait_for_hanging_clients(
-    make_bed: MakeBed, fault: str, capfd: pytest.CaptureFixture[str]
+    make_bed: MakeBed, fault: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Slow, "settings", lambda _, settings: replace(settings, service_seconds=3600.0))
     bed = make_bed(fault)
 
     def ask(_: int) -> str:
@@ -148,7 +152,7 @@ def test_it_can_run_beside_another_event_loop(make_bed: MakeBed) -> None:
     bed = make_bed()
 
     async def ask() -> int:
-        async with httpx.AsyncClient(base_url=bed.gateway.url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=bed.gateway.url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
             answers = await asyncio.gather(*(client.get("/models") for _ in range(4)))
         return len(answers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import struct
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_thermal.demo import DemoError, DemoGateway
+from pytest_thermal.demo import DemoError, DemoGateway, state
 from pytest_thermal.demo.state import (
     ACCELERATOR_MODULE,
     FOLDER_VARIABLE,
@@ -26,8 +27,7 @@ from pytest_thermal.demo.state import (
     make_folder,
 )
 from tests.demo.conftest import Bed, MakeBed
-
-PATIENCE_SECONDS = 20.0
+from tests.support.patience import PATIENCE_SECONDS, until
 
 # ------------------------------------------------------------------------------------------------ invented processes
 
@@ -150,7 +150,8 @@ def test_a_number_that_was_given_to_another_process_is_that_ones(proc: Proc) -> 
     assert proc.look().burners == 0
 
 
-def test_a_young_process_may_become_a_burner(proc: Proc) -> None:
+def test_a_young_process_may_become_a_burner(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_YOUNG_SECONDS", 3600.0)
     now = round(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
     proc.add(7, "python3 /x/guard.py", started=now)
     assert proc.look().burners == 0
@@ -186,9 +187,9 @@ def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
 
 
 def burning_becomes(processes: Processes, expected: Burning) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
+    give_up = time.monotonic() + PATIENCE_SECONDS
     while processes.look() != expected:
-        if time.monotonic() > until:
+        if time.monotonic() > give_up:
             return False
         time.sleep(0.02)
     return True
@@ -311,15 +312,35 @@ def test_what_is_read_half_written_is_not_believed(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------- the gateway's
 
 
-def test_the_gateway_tells_what_it_generates(make_bed: MakeBed, tmp_path: Path) -> None:
-    bed = make_bed(state_folder=tmp_path, token_seconds=0.05)
+class Paced:
+    """asyncio for the gateway, in which no time passes until it may."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(asyncio, name)
+
+    async def sleep(self, _: float) -> None:
+        while True:
+            await asyncio.sleep(0.01)
+            if self.may.is_set():
+                return
+
+
+def test_the_gateway_tells_what_it_generates(
+    make_bed: MakeBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pace = Paced()
+    monkeypatch.setattr("pytest_thermal.demo.gateway.asyncio", pace)
+    bed = make_bed(state_folder=tmp_path)
     engines = Engines(tmp_path)
     assert engines.look() == Served()
     with threads(bed, 3):
-        until = time.monotonic() + PATIENCE_SECONDS
-        while Engines(tmp_path).look().in_flight < 3 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert Engines(tmp_path).look().in_flight == 3.0
+        try:
+            until(lambda: Engines(tmp_path).look().in_flight == 3.0)
+        finally:
+            pace.may.set()
     seen = engines.look()
     assert seen.tokens == bed.gateway.output_tokens_served == 3 * 20
     assert 0.0 < seen.in_flight <= 3.0
@@ -359,10 +380,7 @@ def test_a_client_that_goes_away_leaves_nothing_in_the_making(make_bed: MakeBed,
     bed = make_bed(state_folder=tmp_path, token_seconds=0.5)
     with pytest.raises(Exception, match="timed out"):
         bed.impatient().chat(max_tokens=64)
-    until = time.monotonic() + PATIENCE_SECONDS
-    while Engines(tmp_path).look() != Served() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert Engines(tmp_path).look() == Served()
+    until(lambda: Engines(tmp_path).look() == Served())
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ WRONG_AFTER = int(os.environ.get("FAKE_TORCH_WRONG_AFTER", "0"))
 UNREPEATABLE = os.environ.get("FAKE_TORCH_UNREPEATABLE") == "1"
 LARGEST = int(os.environ.get("FAKE_TORCH_LARGEST", "1000000"))
 made = 0
+# From here on time passes by what is computed, and by nothing else.
+clock = time.monotonic()
+time.monotonic = lambda: clock
 
 
 class Tensor:
@@ -63,9 +66,9 @@ def rand(rows, columns, device, dtype):
 
 
 def matmul(left, right, out=None):
-    global made
+    global made, clock
     made += 1
-    time.sleep(0.001)
+    clock += 0.02
     value = left.value * right.value
     if WRONG_AFTER and made > WRONG_AFTER:
         value += 1.0

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 from pytest_thermal.load import Work
+from tests.support.patience import PATIENCE_SECONDS, until
 
-PATIENCE_SECONDS = 90.0
-"""When a test gives up waiting for something that should have come long ago: no limit of the product."""
+__all__ = ["MARK", "PATIENCE_SECONDS", "arguments", "marked", "new_mark", "nothing_is_left", "shell", "until", "work"]
+
 MARK = "PYTEST_THERMAL_TEST_MARK"
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something to come true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.04)
 
 
 def new_mark() -> str:
@@ -58,6 +49,15 @@ def marked(mark: str) -> list[int]:
     return found
 
 
+def nothing_is_left(mark: str) -> bool:
+    """Once whoever ends it has had a processor to do so."""
+    until(lambda: not marked(mark))
+    return True
+
+
 def arguments(process: int) -> str:
-    """A process's command line."""
-    return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    """A process's command line; empty where it is gone meanwhile."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""

@@ -16,7 +16,7 @@ import pytest
 from pytest_thermal.load import cpu_work, start
 from pytest_thermal.load.work import own_environ, own_program
 from tests.load.fakes import script
-from tests.load.helpers import MARK, arguments, marked, new_mark, until
+from tests.load.helpers import MARK, arguments, marked, new_mark, nothing_is_left, until
 
 
 def absent(name: str) -> None:
@@ -84,7 +84,7 @@ def test_the_built_in_burner_burns_one_core_a_worker_and_is_taken_off() -> None:
         before = ticks(worker)
         until(lambda: ticks(worker) > before + 10)
         load.stop()
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
 
 
 def test_a_worker_that_is_lost_ends_the_load_with_words() -> None:
@@ -138,7 +138,7 @@ def test_the_real_stress_ng_takes_these_options() -> None:
         workers = children(load.process_id)
         load.stop()
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
 
 
 def test_works_can_be_written_down() -> None:

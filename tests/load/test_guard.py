@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_thermal.load import guard, start
-from tests.load.helpers import arguments, marked, new_mark, shell, until, work
+from tests.load.helpers import arguments, marked, new_mark, nothing_is_left, shell, until, work
+from tests.support.clock import Standing
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_nothing_is_left_when_the_parent_ends(number: signal.Signals, group: boo
         assert int(parent.stdout.readline()) in marked(mark)
         until(lambda: any("sleep 600" in arguments(process) for process in marked(mark)))
         (os.killpg if group else os.kill)(parent.pid, number)
-        until(lambda: not marked(mark))
+        assert nothing_is_left(mark)
         os.killpg(parent.pid, signal.SIGKILL)  # the child that held the lifeline open
 
 
@@ -61,7 +62,7 @@ def test_nothing_is_left_when_a_watcher_is_killed(which: int, mark: str) -> None
     load = start(shell("setsid sleep 600 & trap '' TERM; while :; do sleep 1; done", mark=mark))
     until(lambda: any("sleep 600" in arguments(process) for process in marked(mark)))
     os.kill(guards(mark)[which], signal.SIGKILL)
-    until(lambda: not marked(mark))
+    assert nothing_is_left(mark)
     until(lambda: not load.alive)
     ended = load.ended
     assert ended is not None
@@ -77,7 +78,7 @@ def test_nothing_is_left_when_a_watcher_is_killed(which: int, mark: str) -> None
 def test_a_signal_to_a_watcher_takes_the_load_off(which: int, number: signal.Signals, mark: str) -> None:
     load = start(work("sleep", "600", mark=mark))
     os.kill(guards(mark)[which], number)
-    until(lambda: not marked(mark))
+    assert nothing_is_left(mark)
     until(lambda: not load.alive)
     assert load.ended is not None
     assert not load.ended.in_order
@@ -100,7 +101,7 @@ def test_a_load_that_resists_is_taken_off(script: str, mark: str) -> None:
     until(lambda: load.status().text == "up")
     assert load.alive
     ended = load.stop()
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
     assert ended.in_order
     assert ended.because == "it was stopped"
     assert not load.alive
@@ -112,14 +113,14 @@ def test_what_went_into_the_background_is_still_a_load(mark: str) -> None:
     time.sleep(5 * guard.TICK_SECONDS)
     assert load.alive
     assert load.stop().because == "it was stopped"
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
 
 
 def test_nothing_is_left_when_both_watchers_are_killed_at_once(mark: str) -> None:
     load = start(work("sleep", "600", mark=mark))
     for process in guards(mark):
         os.kill(process, signal.SIGKILL)
-    until(lambda: not marked(mark))
+    assert nothing_is_left(mark)
     until(lambda: not load.alive)
     assert load.stop().because == "its guard was ended from outside"
 
@@ -128,7 +129,7 @@ def test_nothing_is_left_when_a_whole_group_is_killed(mark: str) -> None:
     load = start(shell("setsid sleep 600 & sleep 600", mark=mark))
     until(lambda: sum("sleep 600" in arguments(process) for process in marked(mark)) >= 3)
     os.killpg(load.guard_id, signal.SIGKILL)
-    until(lambda: not marked(mark))
+    assert nothing_is_left(mark)
     assert not load.stop().in_order
 
 
@@ -141,7 +142,7 @@ def test_what_went_into_the_background_and_ends_there_ends_the_load(mark: str) -
 
 def test_a_failure_ends_what_it_left_in_the_background(mark: str) -> None:
     load = start(shell("(setsid sh -c 'sleep 600' &); exit 5", mark=mark))
-    until(lambda: not marked(mark))
+    assert nothing_is_left(mark)
     until(lambda: not load.alive)
     assert load.ended is not None
     assert load.ended.exit_code == 5
@@ -153,7 +154,7 @@ def test_the_limit_ends_it(mark: str) -> None:
     assert load.ended is not None
     assert load.ended.because == "its time limit of 0.3 s was reached"
     assert load.ended.in_order
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
 
 
 def test_the_command_is_the_first_that_memory_is_taken_from(mark: str) -> None:
@@ -177,6 +178,37 @@ def test_lines_are_handed_on_and_the_exit_code_is_the_commands() -> None:
         process.stdin.flush()
         assert process.stdout.readline() == b"two one\n"
         assert process.wait() == 7
+
+
+def test_a_sweep_that_stands_still_kills_before_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine whose processors are all taken: its time is over when it first comes to look again."""
+    clock = Standing()
+    monkeypatch.setattr(clock, "sleep", lambda _: clock.at_least(clock.now_seconds + 60))
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(guard, "time", clock)
+    monkeypatch.setattr(guard, "_descendants", lambda: [] if signal.SIGKILL in sent else [2**30])
+    monkeypatch.setattr(guard, "_reaped", lambda: ())
+    monkeypatch.setattr(os, "kill", lambda _, number: sent.append(number))
+    guard._sweep(grace_seconds=guard.GRACE_SECONDS)
+    assert sent == [signal.SIGTERM, signal.SIGKILL]
+
+
+def test_a_warden_that_ended_in_time_is_seen_however_late_we_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Standing()
+    monkeypatch.setattr(guard, "time", clock)
+    looks = iter([None, 7])
+
+    def look(_: int) -> int | None:
+        clock.at_least(clock.now_seconds + 60)
+        return next(looks)
+
+    monkeypatch.setattr(guard, "_exit_of", look)
+    monkeypatch.setattr(guard, "_ending_signal", lambda _: 0)
+    read, write = os.pipe()
+    own = guard._Guard(2**30, -1, write, read, tell=None, parent=0, limit_seconds=1.0, grace_seconds=0.3)
+    assert own._end_of_warden() == 7
+    os.close(read)
+    os.close(write)
 
 
 def test_without_a_command_it_refuses() -> None:

@@ -9,6 +9,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from pydantic import SecretStr
 from pytest_thermal.bench import Domain, Inference, ModelRoute, Stress, Timeouts
 from pytest_thermal.demo import DemoGateway
 from pytest_thermal.load import LoadError, RunningLoad, Work, start
-from pytest_thermal.load.calibration import Calibration
+from pytest_thermal.load.calibration import START_SECONDS, Calibration
 from pytest_thermal.load.inference_work import inference_work
 from pytest_thermal.load.orders import InferenceOrders
 from pytest_thermal.load.work import own_program
 from pytest_thermal.recording import RunClock
-from tests.load.helpers import MARK, marked, new_mark, until
+from tests.load.helpers import MARK, PATIENCE_SECONDS, marked, new_mark, nothing_is_left, until
 
 KEY = "canary-KEY-93f1c7e2a8b4d6059e1f"
 
@@ -39,7 +40,7 @@ def work_of(
     *,
     slots: int = 4,
     stream: bool = True,
-    read_seconds: float = 20.0,
+    read_seconds: float = PATIENCE_SECONDS,
     ratio: float = 1.0,
     burner: Sequence[str] = (),
     mark: str = "",
@@ -49,11 +50,11 @@ def work_of(
     profile: str = "chat",
     calibration_seconds: float = 0.0,
 ) -> Work:
-    return inference_work(
+    work = inference_work(
         domains=[Domain(name="d", base_url=url, key=SecretStr(key), route=ModelRoute(default=model))],
         inference=Inference(max_tokens=5, stream=stream),
         stress=Stress(concurrent_requests=slots, request_interval_seconds=0.01),
-        timeouts=Timeouts(connect_seconds=10.0, read_seconds=read_seconds),
+        timeouts=Timeouts(connect_seconds=PATIENCE_SECONDS, read_seconds=read_seconds),
         run=run,
         clock=RunClock.start(),
         profile=profile,
@@ -64,6 +65,7 @@ def work_of(
         burner=burner,
         calibration_seconds=calibration_seconds,
     )
+    return replace(work, grace_seconds=PATIENCE_SECONDS)
 
 
 def rows(run: Path) -> list[dict[str, str]]:
@@ -120,9 +122,8 @@ def test_rows_add_up_to_what_the_gateway_served(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_measured_before_the_first_request(tmp_path: Path) -> None:
-    with loaded(tmp_path, calibration_seconds=1.5) as (gateway, load):
-        until(lambda: load.status().text == "calibrating")
-        assert not gateway.served
+    begin = RunClock.start().now()
+    with loaded(tmp_path, calibration_seconds=1.5) as (_, load):
         load.phase("steady")
         until(lambda: load.calibration)
         until(lambda: load.status().ok >= 4)
@@ -131,16 +132,18 @@ def test_the_engine_is_measured_before_the_first_request(tmp_path: Path) -> None
         assert load.status().cpu_share is not None
     assert (calibration.parallel, calibration.stream) == (4, True)
     assert {row["phase"] for row in rows(tmp_path)} == {"steady"}
+    # All of its time, or that of a reference server that does not come.
+    assert min(float(row["start"]) for row in rows(tmp_path)) >= begin + START_SECONDS
 
 
 def test_a_load_that_is_stopped_while_it_is_measured_ends(tmp_path: Path) -> None:
     mark = new_mark()
-    with loaded(tmp_path, calibration_seconds=60.0, mark=mark) as (gateway, load):
+    with loaded(tmp_path, calibration_seconds=200.0, mark=mark) as (gateway, load):
         until(lambda: load.status().text == "calibrating")
         ended = load.stop()
     assert (ended.in_order, ended.exit_code) == (True, 0)
     assert not gateway.served
-    until(lambda: not marked(mark))
+    assert nothing_is_left(mark)
 
 
 def test_failures_are_recorded_and_the_load_goes_on(tmp_path: Path) -> None:
@@ -188,7 +191,7 @@ def test_a_mixed_load_burns_between_requests_and_its_key_stands_nowhere(
             Path(f"/proc/{process}/{file}").read_bytes() for process in processes for file in ("cmdline", "environ")
         )
         ended = load.stop()
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
     assert load.status().ok > 0
     assert KEY.encode() not in seen
     assert KEY not in repr(work) + repr(ended) + repr(load.status())

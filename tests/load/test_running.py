@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, Work, guard, start
-from tests.load.helpers import PATIENCE_SECONDS, marked, new_mark, shell, until, work
+from pytest_thermal.load import LoadEnded, LoadError, Loads, LoadStatus, RunningLoad, Work, guard, running, start
+from tests.load.helpers import PATIENCE_SECONDS, new_mark, nothing_is_left, shell, until, work
 
 KEY = "sk-canary-5f0c2b7e9d1a4c6b8e3f"
 
@@ -134,15 +136,31 @@ def test_a_status_that_cannot_be_read_is_a_word() -> None:
         until(lambda: "unknown" in load.status().text)
 
 
+def test_last_words_are_waited_for_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    really = RunningLoad._hear_guard
+
+    def late(load: RunningLoad, line: bytes) -> None:
+        if b'"exit"' in line:
+            time.sleep(2 * running.LAST_WORDS_SECONDS)
+        really(load, line)
+
+    monkeypatch.setattr(RunningLoad, "_hear_guard", late)
+    load = start(shell("exit 3"))
+    until(lambda: not load.alive)
+    assert load.ended is not None
+    assert load.ended.exit_code == 3
+
+
 def test_several_are_stopped_by_kind_and_in_reverse(tmp_path: Path) -> None:
     marks = [new_mark() for _ in range(3)]
     with Loads(log_folder=tmp_path) as loads:
         loads.start([shell("echo 1; sleep 600", mark=marks[0]), work("sleep", "600", mark=marks[1])])
         loads.add(replace(work("sleep", "600", mark=marks[2]), kind="accelerator"))
         assert [status.alive for _, status in loads.statuses()] == [True, True, True]
+        until(lambda: (tmp_path / "load_a-test.log").read_text(encoding="utf-8") == "1\n")
         stopped = loads.stop({"accelerator"})
         assert [ended.because for _, ended in stopped] == ["it was stopped"]
-        assert marked(marks[2]) == []
+        assert nothing_is_left(marks[2])
         assert len(loads.running) == 2
         stopped = loads.stop()
         assert [work.environ["PYTEST_THERMAL_TEST_MARK"] for work, _ in stopped] == [marks[1], marks[0]]
@@ -175,7 +193,7 @@ def test_when_one_cannot_start_those_before_it_are_stopped() -> None:
         with pytest.raises(LoadError):
             loads.start([work("sleep", "600", mark=mark), work("no-such-burner")])
         assert loads.running == ()
-        assert marked(mark) == []
+        assert nothing_is_left(mark)
 
 
 def test_one_that_is_lost_is_told() -> None:
@@ -196,7 +214,7 @@ def test_leaving_the_context_stops_all() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert marked(mark) == []
+    assert nothing_is_left(mark)
 
 
 def test_descriptors_are_given_back() -> None:
@@ -204,6 +222,7 @@ def test_descriptors_are_given_back() -> None:
         return len(list(Path("/proc/self/fd").iterdir()))
 
     start(work("sleep", "600")).stop()
+    gc.collect()  # what others left behind goes now, and not in between
     before = count()
     for _ in range(3):
         start(work("sleep", "600")).stop()

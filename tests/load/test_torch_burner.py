@@ -23,7 +23,7 @@ def burn(
 ) -> tuple[int, str]:
     """Exit code and words of a burner that has a fake torch."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest_thermal.load.torch_burner", "--limit", "0.15", *arguments],
+        [sys.executable, "-m", "pytest_thermal.load.torch_burner", "--limit", "9", *arguments],
         input=given,
         capture_output=True,
         env={**os.environ, **own_environ({"PYTHONPATH": str(fake_torch(tmp_path, *adapters))}), **(environ or {})},
@@ -74,7 +74,9 @@ def test_a_device_that_does_not_repeat_itself_is_compared_within_rounding(tmp_pa
     assert code == 0
     assert "within rounding" in said
     code, said = burn(
-        tmp_path, "--device", "cpu", environ={"FAKE_TORCH_UNREPEATABLE": "1", "FAKE_TORCH_WRONG_AFTER": "20"}
+        tmp_path,
+        *("--device", "cpu"),
+        environ={"FAKE_TORCH_UNREPEATABLE": "1", "FAKE_TORCH_WRONG_AFTER": "20"},
     )
     assert code == 3
     assert "FAULT: cpu" in said
@@ -111,6 +113,6 @@ def test_without_torch_it_says_so(tmp_path: Path) -> None:
 
 
 def test_bursts_come_on_command(tmp_path: Path) -> None:
-    code, said = burn(tmp_path, "--device", "cpu", "--bursts", "--limit", "30", given=b"0.01\n0.01\n")
+    code, said = burn(tmp_path, "--device", "cpu", "--bursts", given=b"0.01\n0.01\n")
     assert code == 0
     assert said.splitlines()[1:] == ["ready", "done", "done"]

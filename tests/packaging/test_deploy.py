@@ -70,7 +70,7 @@ def test_every_option_is_one_that_there_is(recipe: str) -> None:
 
 
 def test_the_job_script_is_bash_and_each_node_writes_to_a_folder_of_its_own() -> None:
-    subprocess.run(["bash", "-n", str(SBATCH)], check=True, timeout=20)
+    subprocess.run(["bash", "-n", str(SBATCH)], check=True, timeout=90)
     text = SBATCH.read_text("utf-8")
     assert "results=$SHARED/results/$SLURM_JOB_ID/$SLURMD_NODENAME" in text
     assert "--kill-on-bad-exit=0" in text
@@ -103,7 +103,7 @@ def test_the_units_verify() -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not installed")
-    subprocess.run([program, "calendar", timer["Timer"]["OnCalendar"]], check=True, capture_output=True, timeout=20)
+    subprocess.run([program, "calendar", timer["Timer"]["OnCalendar"]], check=True, capture_output=True, timeout=90)
 
 
 def test_the_service_is_understood_by_systemd(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_service_is_understood_by_systemd(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=90,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -16,6 +16,8 @@ from pydantic import SecretStr
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from pytest_thermal.transport import client
+from tests.support.hush import Hush
+from tests.support.patience import PATIENCE_SECONDS
 from tests.transport.wire import Wire
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
@@ -37,14 +39,20 @@ def connect() -> Iterator[Callable[..., httpx.Client]]:
             wanted: dict[str, Any] = {
                 "base_url": where if isinstance(where, str) else where.url,
                 "key": SecretStr(KEY),
-                "connect_seconds": 10.0,
-                "read_seconds": 10.0,
+                "connect_seconds": PATIENCE_SECONDS,
+                "read_seconds": PATIENCE_SECONDS,
                 "environ": {},
                 **settings,
             }
             return cleanup.enter_context(client(**wanted))
 
         yield make
+
+
+@pytest.fixture
+def hush(monkeypatch: pytest.MonkeyPatch) -> Hush:
+    """Clients' reads give up when a server tells this, and not sooner."""
+    return Hush.over_sockets(monkeypatch)
 
 
 @pytest.fixture

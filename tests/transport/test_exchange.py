@@ -15,8 +15,12 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_thermal.transport import Exchange, Fault, exchange
+from pytest_thermal.transport import Exchange, Fault, deadline, exchange
+from pytest_thermal.transport.deadline import Patience
 from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, read_fault
+from tests.support.clock import Leaping, Standing
+from tests.support.hush import Hush
+from tests.support.patience import PATIENCE_SECONDS
 from tests.transport.wire import Peer, Script, Wire, always, answer, once
 
 MakeWire = Callable[..., Wire]
@@ -27,7 +31,9 @@ MakeClient = Callable[..., httpx.Client]
 def ask(wire: MakeWire, connect: MakeClient) -> Callable[..., Exchange]:
     """A GET of the model list from a server of that script; its read timeout can be set."""
 
-    def asked(script: Script, *, read: float = 10.0, total: float | None = None, **settings: Any) -> Exchange:
+    def asked(
+        script: Script, *, read: float = PATIENCE_SECONDS, total: float | None = None, **settings: Any
+    ) -> Exchange:
         server = wire(script, **settings)
         return exchange(connect(server, read_seconds=read), "GET", server.url + "/models", total_seconds=total)
 
@@ -240,13 +246,14 @@ def test_an_answer_that_breaks_off(name: str, ask: Ask) -> None:
     assert (found.fault, found.status, found.ok) == (Fault.CUT, 200, False)
 
 
-def test_an_answer_that_stops_half_way(ask: Ask) -> None:
+def test_an_answer_that_stops_half_way(ask: Ask, hush: Hush) -> None:
     def script(peer: Peer) -> None:
         peer.request()
         peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc")
+        hush.tell()
         peer.hold()
 
-    found = ask(script, read=0.3)
+    found = ask(script)
     assert (found.fault, found.status, found.body) == (Fault.CUT, 200, b"abc")
 
 
@@ -254,8 +261,7 @@ def test_an_answer_that_is_reset_half_way(ask: Ask) -> None:
     def script(peer: Peer) -> None:
         peer.request()
         peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc")
-        peer.hold(0.2)
-        peer.reset()
+        peer.reset()  # what was sent before it is read before it
 
     assert ask(script).fault is Fault.CUT
 
@@ -278,7 +284,7 @@ def test_a_byte_now_and_then_does_not_hold_us_for_ever(before: bytes, ask: Ask) 
         peer.send(before)
         peer.drip(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 9999, every_seconds=0.05)
 
-    found = ask(script, read=5, total=0.6)
+    found = ask(script, total=0.6)
     assert found.fault is Fault.SLOW
     assert "bytes kept coming" in found.fault_text
     assert found.status_line == found.fault_text
@@ -286,16 +292,69 @@ def test_a_byte_now_and_then_does_not_hold_us_for_ever(before: bytes, ask: Ask) 
 
 
 def test_by_default_the_whole_answer_may_take_twice_the_time_for_the_next_bytes(
-    ask: Ask, connect: MakeClient, wire: MakeWire
+    connect: MakeClient, wire: MakeWire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = Leaping()
+    monkeypatch.setattr(deadline, "time", clock)
+
     def script(peer: Peer) -> None:
         peer.request()
-        peer.drip(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 9999, every_seconds=0.05)
+        peer.drip(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 9999, every_seconds=2, clock=clock)
 
     server = wire(script)
-    found = exchange(connect(server, read_seconds=0.4, connect_seconds=0.2), "GET", server.url + "/models")
+    found = exchange(connect(server, read_seconds=40, connect_seconds=20), "GET", server.url + "/models")
     assert found.fault is Fault.SLOW
-    assert found.latency_seconds >= 1.0
+    # On a clock that only leaps: a byte each 2 s, and the deadline at 100 s.
+    assert clock.ahead_seconds + found.latency_seconds >= 100
+
+
+def test_what_came_while_this_process_stood_still_is_read_after_the_deadline(
+    connect: MakeClient, wire: MakeWire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after Ctrl-Z and `fg`: the peer answered in time, and only we were late."""
+    clock = Leaping()
+    monkeypatch.setattr(deadline, "time", clock)
+    read, sent = threading.Event(), threading.Event()
+    really = deadline._Stream.read
+
+    def stands_still(stream: deadline._Stream, max_bytes: int, timeout: float | None = None) -> bytes:
+        content = really(stream, max_bytes, timeout=timeout)
+        read.set()
+        assert sent.wait(PATIENCE_SECONDS)
+        clock.leap(10_000)
+        return content
+
+    def script(peer: Peer) -> None:
+        peer.request()
+        peer.send(CHUNKED + b"%x\r\n" % len(BODY) + BODY + b"\r\n")
+        assert read.wait(PATIENCE_SECONDS)
+        peer.send(b"0\r\n\r\n")
+        sent.set()
+
+    monkeypatch.setattr(deadline._Stream, "read", stands_still)
+    found = exchange(connect(server := wire(script)), "GET", server.url + "/models")
+    assert (found.fault, found.json) == (None, LISTING)
+
+
+def test_silence_is_no_slow_answer_however_late_we_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Standing()
+    monkeypatch.setattr(deadline, "time", clock)
+    patience = Patience(10.0, total_seconds=25.0)
+    assert (patience.next_seconds(), patience.ran_out) == (10.0, False)
+    clock.now_seconds += 60  # nothing came, and we were asleep for longer than we should have waited
+    assert not patience.ran_out
+    assert (0 < patience.next_seconds() < 0.01, patience.ran_out) == (True, True)
+
+
+def test_after_the_deadline_one_who_never_stops_is_not_listened_to_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Standing()
+    monkeypatch.setattr(deadline, "time", clock)
+    patience = Patience(10.0, total_seconds=0.0)
+    looks = 0
+    while patience.next_seconds() > 0:
+        clock.now_seconds += 0.01
+        looks += 1
+    assert 1 < looks < 100
 
 
 def test_blanks_while_the_request_waits_its_turn_are_no_fault(ask: Ask) -> None:
@@ -309,7 +368,7 @@ def test_blanks_while_the_request_waits_its_turn_are_no_fault(ask: Ask) -> None:
             peer.hold(0.1)
         peer.send(b"%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n")
 
-    found = ask(script, read=10)
+    found = ask(script)
     assert found.ok
     assert found.json == LISTING
 

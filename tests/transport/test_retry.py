@@ -145,13 +145,14 @@ def test_the_gateways_own_time_is_waited_for(headers: dict[str, str], use_async:
 
 
 def test_a_date_is_waited_for(use_async: bool) -> None:
-    when = datetime.now(timezone.utc) + timedelta(seconds=30)
+    when = datetime.now(timezone.utc) + timedelta(hours=1)
+    rule = RetryRule(max_attempts=4, backoff_seconds=0.5, patience_seconds=3600)
     bed = Bed(
-        [refusal(429, retry_after=format_datetime(when, usegmt=True)), httpx.Response(GOOD)], RULE, use_async=use_async
+        [refusal(429, retry_after=format_datetime(when, usegmt=True)), httpx.Response(GOOD)], rule, use_async=use_async
     )
     assert bed.send().status_code == GOOD
     (pause,) = bed.pauses
-    assert 0 < pause <= 30
+    assert 0.5 < pause <= 3600
 
 
 def test_a_date_in_the_past_is_now(use_async: bool) -> None:

@@ -238,6 +238,6 @@ def test_the_deadline_holds_over_tls_and_through_a_tunnel(
     server = wire(dripping, tls=serving(authority.issue_cert("127.0.0.1")))
     front = wire(proxy())
     made = connect(server, environ={**trust, **through(front, "https")})
-    assert exchange(made, "GET", server.url + "/models", read_seconds=5, total_seconds=0.6).fault is Fault.SLOW
-    streamed = stream_exchange(made, server.url + "/x", json_body={}, stall_seconds=5, total_seconds=0.6)
+    assert exchange(made, "GET", server.url + "/models", read_seconds=60, total_seconds=0.6).fault is Fault.SLOW
+    streamed = stream_exchange(made, server.url + "/x", json_body={}, stall_seconds=60, total_seconds=0.6)
     assert streamed.exchange.fault is Fault.SLOW

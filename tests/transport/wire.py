@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.support.clock import Leaping
+from tests.support.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
-
-PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +61,13 @@ class Peer:
     def send(self, content: bytes) -> None:
         self.sock.sendall(content)
 
-    def drip(self, content: bytes, *, every_seconds: float) -> None:
-        """A byte at a time, until the test is over."""
+    def drip(self, content: bytes, *, every_seconds: float, clock: Leaping | None = None) -> None:
+        """A byte at a time, until the test is over. With a ``clock`` it is this one on which the seconds pass."""
         for byte in content:
             self.send(bytes([byte]))
-            if self.hold(every_seconds):
+            if clock is not None:
+                clock.leap(every_seconds)
+            if self.hold(0.01 if clock is not None else every_seconds):
                 return
 
     def hold(self, seconds: float = PATIENCE_SECONDS) -> bool:
@@ -145,6 +148,8 @@ class Wire:
         self._open.add(sock)
         spoken = sock
         try:
+            if self._stopping.is_set():
+                return  # accepted while those that were open were shut down
             if self._tls is not None:
                 spoken = self._tls.wrap_socket(sock, server_side=True)
                 self._open.add(spoken)

@@ -32,6 +32,8 @@ OUTPUT_LIMIT_BYTES = 4_000_000
 GRACE_SECONDS = 2.0
 """From the polite signal to the other one: time for an mpirun to call its ranks on other nodes back."""
 
+GONE_SECONDS = 10.0
+"""For what was killed to be gone: on a machine that is busy it waits for its turn to die."""
 _TICK_SECONDS = 0.1
 _MARK = "PYTEST_THERMAL_COMMAND"
 
@@ -129,7 +131,7 @@ class Program:
         try:
             overflowed = not self._drain(deadline)
             if not overflowed:
-                self._process.wait(max(0.0, deadline - time.monotonic()))
+                self._process.wait(max(_TICK_SECONDS, deadline - time.monotonic()))
         except (TimeoutError, subprocess.TimeoutExpired):
             timed_out = True
         self.stop()
@@ -148,9 +150,8 @@ class Program:
         self._signal_all(signal.SIGTERM)
         self._gone_within(GRACE_SECONDS)
         # More than once, since a fork may slip through between looking and killing.
-        for _ in range(10):
-            if self._gone_within(0.0):
-                break
+        give_up = time.monotonic() + GONE_SECONDS
+        while not self._gone_within(0.0) and time.monotonic() < give_up:
             self._signal_all(signal.SIGKILL)
             self._gone_within(_TICK_SECONDS)
         self._process.wait()
@@ -167,10 +168,9 @@ class Program:
                     selector.register(stream, selectors.EVENT_READ, self._kept[name])
             while selector.get_map():
                 left_seconds = deadline - time.monotonic()
-                if left_seconds <= 0:
-                    raise TimeoutError
+                # In this order: one that ended in time is no late one because this process stood still.
                 ended = not self.alive
-                ready = selector.select(0.0 if ended else min(left_seconds, _TICK_SECONDS))
+                ready = selector.select(0.0 if ended else max(0.0, min(left_seconds, _TICK_SECONDS)))
                 for entry, _ in ready:
                     data = os.read(entry.fd, 65536)
                     if not data:
@@ -183,6 +183,8 @@ class Program:
                 if ended and not ready:
                     # A process it left behind holds the pipe open.
                     return True
+                if left_seconds <= 0 and not ended:
+                    raise TimeoutError
         return True
 
     def _gone_within(self, seconds: float) -> bool:

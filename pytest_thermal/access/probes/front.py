@@ -332,7 +332,9 @@ def _clock_warning(answer: Exchange) -> tuple[str, ...]:
     theirs = http_date(answer.headers.get("date", ""))
     if theirs is None:
         return ()
-    skew = theirs.timestamp() - (answer.started_unix_seconds + answer.latency_seconds)
+    # It was written while we waited; when, nobody knows.
+    since = answer.started_unix_seconds
+    skew = theirs.timestamp() - min(max(theirs.timestamp(), since), since + answer.latency_seconds)
     if abs(skew) < CLOCK_SKEW_SECONDS:
         return ()
     return (say("this machine's clock and the gateway's differ by {skew:.0f} s", skew=abs(skew)),)

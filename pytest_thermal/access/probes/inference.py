@@ -124,7 +124,8 @@ def stream(gateway: Gateway) -> Verdict:
     gaps = [later - sooner for (sooner, _), (later, _) in itertools.pairwise(parts)]
     warnings: tuple[str, ...] = ()
     total = answer.latency_seconds
-    if len(parts) > 2 and first >= BUFFERED_FROM_SECONDS and parts[-1][0] - first < BUFFERED_SPAN_SECONDS:
+    at_once = len(parts) > 2 and first >= BUFFERED_FROM_SECONDS and parts[-1][0] - first < BUFFERED_SPAN_SECONDS
+    if at_once and not gateway.stream_stood_still:
         buffered = say(
             "all {count} chunks came at once after {first:.2f} s: something on the way buffers the "
             "stream (nginx: proxy_buffering off), and times to first token are not the engine's",

@@ -64,6 +64,7 @@ class Line(asyncio.Protocol):
         self._receiver: Receiver | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._looked_at: float | None = None
         self._at = 0.0
         self._read_seconds = self._paused_read_seconds = 0.0
         self._deadline = 0.0
@@ -299,6 +300,11 @@ class Line(asyncio.Protocol):
         due = min(silent_at, self._deadline, self._enough_at or silent_at)
         if now < due:
             self._arm(due, now)
+        elif self._looked_at != due:
+            # Where this process stood still, what came meanwhile is not read yet: some loops take timers first.
+            self._looked_at = due
+            self._timer_at = now + _SHORTEST_TIMER_SECONDS
+            self._timer = self._loop.call_later(_SHORTEST_TIMER_SECONDS, self._tick)
         elif self._enough_at is not None and now >= self._enough_at:
             self._finish(keep=False)
         elif now >= self._deadline:

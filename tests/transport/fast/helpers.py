@@ -18,6 +18,7 @@ from pytest_thermal.transport.fast.errors import LineError
 from pytest_thermal.transport.fast.line import Head
 from pytest_thermal.transport.fast.request import head_of
 from pytest_thermal.transport.route import route_to
+from tests.support.patience import PATIENCE_SECONDS
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def connection_to(
     environ: dict[str, str] | None = None,
     *,
     trust: ssl.SSLContext | None = None,
-    connect_seconds: float = 20.0,
+    connect_seconds: float = PATIENCE_SECONDS,
 ) -> Connection:
     return Connection(Dialer(route_to(url, environ or {}), trust=trust, connect_seconds=connect_seconds))
 
@@ -69,8 +70,8 @@ async def asked(
     *,
     method: str = "GET",
     target: bytes = b"/v1/models",
-    read_seconds: float = 20.0,
-    total_seconds: float = 60.0,
+    read_seconds: float = PATIENCE_SECONDS,
+    total_seconds: float = 2 * PATIENCE_SECONDS,
     fields: Sequence[tuple[str, str]] = (),
 ) -> Taken:
     """One request; what failed is in what was taken."""

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_thermal.transport.exchange import read_fault
 from pytest_thermal.transport.fast.httpx_transport import MOST_UNREAD_BYTES, FastTransport
+from tests.support.patience import PATIENCE_SECONDS, until
 from tests.transport.fast.helpers import KEY, run
 from tests.transport.wire import Peer, Script, Wire, always, answer, once, proxy
 
@@ -53,8 +54,10 @@ SCRIPTS: dict[str, Script] = {
 }
 
 
-async def outcome(transport: httpx.AsyncBaseTransport, url: str, method: str = "POST") -> object:
-    timeout = httpx.Timeout(20.0, read=0.3)
+async def outcome(
+    transport: httpx.AsyncBaseTransport, url: str, method: str = "POST", *, read_seconds: float = PATIENCE_SECONDS
+) -> object:
+    timeout = httpx.Timeout(PATIENCE_SECONDS, read=read_seconds)
     async with httpx.AsyncClient(transport=transport, timeout=timeout, headers={"Authorization": KEY}) as client:
         try:
             found = await client.request(method, url, json={"a": "ü"} if method == "POST" else None)
@@ -67,9 +70,11 @@ async def outcome(transport: httpx.AsyncBaseTransport, url: str, method: str = "
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_it_is_what_stock_httpx_makes_of_it(name: str, method: str, wire: MakeWire) -> None:
     server = wire(SCRIPTS[name])
-    ours = run(outcome(FastTransport({}), f"{server.url}/chat?a=1", method))
-    theirs = run(outcome(httpx.AsyncHTTPTransport(), f"{server.url}/chat?a=1", method))
+    patience = 0.3 if name in {"hangs", "stops"} else PATIENCE_SECONDS
+    ours = run(outcome(FastTransport({}), f"{server.url}/chat?a=1", method, read_seconds=patience))
+    theirs = run(outcome(httpx.AsyncHTTPTransport(), f"{server.url}/chat?a=1", method, read_seconds=patience))
     assert ours == theirs
+    until(lambda: len(server.asked) == 2)  # whoever gave up may have done so before it was heard
     one, other = server.asked
     assert (one.method, one.target, one.body) == (other.method, other.target, other.body)
     assert one.headers == other.headers
@@ -89,7 +94,8 @@ def test_connections_are_kept_unless_they_are_not_to_be(wire: MakeWire) -> None:
             always(answer(b"abc"))(peer)
 
         server = wire(script)
-        async with httpx.AsyncClient(transport=FastTransport({}, keep_alive=keep_alive)) as client:
+        transport = FastTransport({}, keep_alive=keep_alive)
+        async with httpx.AsyncClient(transport=transport, timeout=PATIENCE_SECONDS) as client:
             for _ in range(3):
                 assert (await client.get(server.url)).content == b"abc"
             async with client.stream("GET", server.url) as left:  # not read
@@ -103,7 +109,7 @@ def test_connections_are_kept_unless_they_are_not_to_be(wire: MakeWire) -> None:
 
 def test_a_client_outlives_an_event_loop(wire: MakeWire) -> None:
     server, transport = wire(always(answer(b"abc"))), FastTransport({}, keep_alive=False)
-    client = httpx.AsyncClient(transport=transport)
+    client = httpx.AsyncClient(transport=transport, timeout=PATIENCE_SECONDS)
     for _ in range(2):
         assert run(client.get(server.url)).content == b"abc"
 
@@ -116,13 +122,13 @@ def test_a_stream_comes_as_it_comes(wire: MakeWire) -> None:
         def script(peer: Peer) -> None:
             peer.request()
             peer.send(CHUNKED[:-14])
-            asyncio.run_coroutine_threadsafe(asyncio.wait_for(read.wait(), 20.0), loop).result()
+            asyncio.run_coroutine_threadsafe(asyncio.wait_for(read.wait(), PATIENCE_SECONDS), loop).result()
             peer.send(CHUNKED[-14:])
 
         server = wire(script)
         found = []
         async with (
-            httpx.AsyncClient(transport=FastTransport({}), timeout=20.0) as client,
+            httpx.AsyncClient(transport=FastTransport({}), timeout=PATIENCE_SECONDS) as client,
             client.stream("GET", server.url) as answered,
         ):
             async for chunk in answered.aiter_raw():
@@ -139,7 +145,7 @@ def test_one_who_reads_slowly_lets_the_peer_wait(wire: MakeWire) -> None:
     async def slowly() -> int:
         server = wire(always(answer(content)))
         async with (
-            httpx.AsyncClient(transport=FastTransport({}), timeout=20.0) as client,
+            httpx.AsyncClient(transport=FastTransport({}), timeout=PATIENCE_SECONDS) as client,
             client.stream("GET", server.url) as answered,
         ):
             await asyncio.sleep(0.3)
@@ -162,13 +168,13 @@ def test_cancelled_it_leaves_no_socket(wire: MakeWire) -> None:
             loop.call_soon_threadsafe(gone.set)
 
         server = wire(script)
-        async with httpx.AsyncClient(transport=FastTransport({}), timeout=20.0) as client:
+        async with httpx.AsyncClient(transport=FastTransport({}), timeout=PATIENCE_SECONDS) as client:
             asking = asyncio.create_task(client.get(server.url))
             await begun.wait()
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            await asyncio.wait_for(gone.wait(), 20.0)
+            await asyncio.wait_for(gone.wait(), PATIENCE_SECONDS)
 
     run(cancelled())
 
@@ -181,7 +187,7 @@ def test_a_kept_connection_that_was_closed_is_opened_anew(wire: MakeWire) -> Non
 
     async def twice() -> list[bytes]:
         server = wire(script)
-        async with httpx.AsyncClient(transport=FastTransport({}), timeout=20.0) as client:
+        async with httpx.AsyncClient(transport=FastTransport({}), timeout=PATIENCE_SECONDS) as client:
             return [(await client.get(server.url)).content for _ in range(3)]
 
     assert run(twice()) == [b"abc"] * 3
@@ -195,7 +201,7 @@ def test_a_body_in_parts_and_one_that_cannot_be_sent(wire: MakeWire) -> None:
             yield part
 
     async def ask() -> None:
-        async with httpx.AsyncClient(transport=FastTransport({}), timeout=20.0) as client:
+        async with httpx.AsyncClient(transport=FastTransport({}), timeout=PATIENCE_SECONDS) as client:
             await client.post(server.url, content=parts())
             with pytest.raises(httpx.LocalProtocolError) as caught:
                 await client.get(server.url, headers={"Authorization": f"Bearer {KEY}\r\nX: 1"})
@@ -212,7 +218,7 @@ def test_proxies_and_ways_it_does_not_go(wire: MakeWire) -> None:
 
     async def ask(variable: str) -> bytes:
         environ = {"http_proxy": variable, "no_proxy": "nowhere.example"}
-        async with httpx.AsyncClient(transport=FastTransport(environ), timeout=20.0) as client:
+        async with httpx.AsyncClient(transport=FastTransport(environ), timeout=PATIENCE_SECONDS) as client:
             return (await client.get(server.url)).content
 
     assert run(ask(f"http://{between.netloc}")) == b"abc"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from pytest_thermal.transport.exchange import Fault
+from pytest_thermal.transport.fast import line
+from pytest_thermal.transport.fast.errors import LineError
 from pytest_thermal.transport.fast.line import HEAD_LIMIT_BYTES, Head, Line
+from tests.support.clock import Leaping
+from tests.support.patience import PATIENCE_SECONDS
 from tests.transport.fast.helpers import Taken, answers, asked, connection_to, run
 from tests.transport.wire import Peer, Script, Wire, always, answer, once
 
@@ -36,6 +41,9 @@ class Fed:
         self.line = Line(asyncio.get_running_loop())
         self.line.connection_made(self)  # type: ignore[arg-type]  # as much of a transport as it uses
 
+    async def ask(self, taken: Taken, read_seconds: float = PATIENCE_SECONDS) -> float:
+        return await self.line.exchange(b"GET / HTTP/1.1\r\n\r\n", taken, read_seconds=read_seconds)
+
     def write(self, data: bytes) -> None:
         self.written.append(data)
 
@@ -54,7 +62,7 @@ class Fed:
 async def fed(*parts: bytes, ends: bool = False) -> tuple[Taken, Fed]:
     """What comes of an answer in these parts."""
     peer, taken = Fed(), Taken()
-    asking = asyncio.create_task(peer.line.exchange(b"GET / HTTP/1.1\r\n\r\n", taken, read_seconds=20.0))
+    asking = asyncio.create_task(peer.ask(taken))
     await asyncio.sleep(0)
     for part in parts:
         if not peer.closed and part:
@@ -76,7 +84,7 @@ def test_however_an_answer_is_cut_it_is_the_same_and_the_connection_is_kept(name
         for at in range(len(content)):
             for parts in ((content[:at], content[at:]), (content[:at], content[at : at + 1], content[at + 1 :])):
                 peer, taken = Fed(), Taken()
-                asking = asyncio.create_task(peer.line.exchange(b"GET / HTTP/1.1\r\n\r\n", taken, read_seconds=20.0))
+                asking = asyncio.create_task(peer.ask(taken))
                 await asyncio.sleep(0)
                 for part in parts:
                     peer.line.data_received(part) if part else None
@@ -188,7 +196,7 @@ def test_a_connection_that_holds_more_than_was_asked_for_is_not_used_again(conte
 def test_what_comes_unasked_is_no_answer() -> None:
     async def unasked() -> None:
         taken, peer = Taken(), Fed()
-        asking = asyncio.create_task(peer.line.exchange(b"GET / HTTP/1.1\r\n\r\n", taken, read_seconds=20.0))
+        asking = asyncio.create_task(peer.ask(taken))
         await asyncio.sleep(0)
         peer.line.data_received(BY_LENGTH)
         await asking
@@ -256,7 +264,6 @@ def test_a_reset_is_told(wire: MakeWire) -> None:
     def within(peer: Peer) -> None:
         peer.request()
         peer.send(BY_LENGTH[:-2])
-        peer.hold(0.2)
         peer.reset()
 
     (taken,) = answers(connection_to(wire(before).url))
@@ -270,32 +277,74 @@ def test_deadlines(wire: MakeWire) -> None:
         peer.request()
         peer.hold()
 
-    def stops(peer: Peer) -> None:
-        peer.request()
-        peer.send(BY_LENGTH[:-2])
-        peer.hold()
-
     def drips(peer: Peer) -> None:
         peer.request()
         peer.drip(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + b"x" * 999, every_seconds=0.01)
 
     (taken,) = answers(connection_to(wire(silent).url), read_seconds=0.1)
     assert (taken.fault, taken.text) == (Fault.SILENCE, "no answer in time")
-    (taken,) = answers(connection_to(wire(stops).url), read_seconds=0.2)
-    assert (taken.fault, taken.text) == (Fault.CUT, "the answer stopped half-way")
     (taken,) = answers(connection_to(wire(drips).url), total_seconds=0.6)
     assert taken.fault is Fault.SLOW
     # A deadline that a kept connection had before is not that of the next request.
-    slow = wire(lambda peer: [peer.send(BY_LENGTH) for _ in iter(peer.request, None) if not peer.hold(0.12)])
+    pauses = iter((0.1, 30.0, 0.1))
+    slow = wire(lambda peer: [peer.send(BY_LENGTH) for _ in iter(peer.request, None) if not peer.hold(next(pauses))])
 
     async def one_after_the_other() -> list[Fault | None]:
         connection = connection_to(slow.url)
-        found = [(await asked(connection, read_seconds=20.0)).fault, (await asked(connection, read_seconds=0.02)).fault]
-        found.append((await asked(connection, read_seconds=20.0)).fault)
+        patience = (PATIENCE_SECONDS, 0.02, PATIENCE_SECONDS)
+        found = [(await asked(connection, read_seconds=seconds)).fault for seconds in patience]
         await connection.close()
         return found
 
     assert run(one_after_the_other()) == [None, Fault.SILENCE, None]
+
+
+def test_an_answer_that_stops_half_way() -> None:
+    async def stops() -> Taken:
+        peer, taken = Fed(), Taken()
+        asking = asyncio.create_task(peer.ask(taken, read_seconds=0.1))
+        await asyncio.sleep(0)
+        peer.line.data_received(BY_LENGTH[:-2])
+        with pytest.raises(LineError) as caught:
+            await asking
+        taken.fault, taken.text = caught.value.fault, str(caught.value)
+        await peer.line.closed
+        return taken
+
+    taken = run(stops())
+    assert (taken.status, taken.content, taken.fault) == (200, b"abcde", Fault.CUT)
+    assert taken.text == "the answer stopped half-way"
+
+
+def test_what_came_while_this_process_stood_still_is_read_before_it_is_called_late(
+    wire: MakeWire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a loop has its timers before its sockets."""
+    clock = Leaping()
+    monkeypatch.setattr(line, "time", clock)
+    answered = threading.Event()
+
+    def script(peer: Peer) -> None:
+        while peer.request() is not None:
+            peer.send(BY_LENGTH)
+            answered.set()
+
+    async def stands_still() -> Taken:
+        connection = connection_to(wire(script).url)
+        assert (await asked(connection)).fault is None
+        answered.clear()
+        asking = asyncio.create_task(asked(connection))
+        for _ in range(3):
+            await asyncio.sleep(0)  # it is sent
+        assert answered.wait(PATIENCE_SECONDS)  # and this loop turns no further meanwhile
+        clock.leap(10_000)
+        assert connection.line is not None
+        connection.line._tick()
+        taken = await asking
+        await connection.close()
+        return taken
+
+    assert run(stands_still()).whole == (200, b"abcdefg", None)
 
 
 def test_nothing_listens(unused_port: int) -> None:
@@ -328,7 +377,7 @@ def test_cancelled_it_leaves_no_socket(wire: MakeWire) -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        await asyncio.wait_for(gone.wait(), 20.0)
+        await asyncio.wait_for(gone.wait(), PATIENCE_SECONDS)
         await connection.close()
 
     run(cancelled())
@@ -342,7 +391,7 @@ def test_what_the_receiver_raises_reaches_whoever_asked(wire: MakeWire) -> None:
     async def ask() -> None:
         connection = connection_to(wire(always(BY_LENGTH)).url)
         with pytest.raises(ZeroDivisionError):
-            await connection.exchange(b"GET / HTTP/1.1\r\n\r\n", Picky(), read_seconds=20.0)
+            await connection.exchange(b"GET / HTTP/1.1\r\n\r\n", Picky(), read_seconds=PATIENCE_SECONDS)
         assert (await asked(connection)).whole == (200, b"abcdefg", None)
         await connection.close()
 
@@ -356,7 +405,7 @@ def test_a_large_answer_and_a_large_request(wire: MakeWire) -> None:
     async def ask() -> Taken:
         taken, connection = Taken(), connection_to(server.url)
         head = b"POST / HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(content)
-        await connection.exchange(head + content, taken, read_seconds=20.0)
+        await connection.exchange(head + content, taken, read_seconds=PATIENCE_SECONDS)
         await connection.close()
         return taken
 
