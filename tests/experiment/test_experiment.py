@@ -135,7 +135,6 @@ class Made:
     def notices(self, kind: str) -> list[str]:
         return [news.text for news in self.told if isinstance(news, Notice) and news.kind == kind]
 
-
     def steady_under_way(self, holds: Callable[[], object]) -> None:
         """Go on until the load is on and something has come true in steady; what is left of it is still to come.
 

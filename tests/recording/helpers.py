@@ -10,9 +10,10 @@ import numpy as np
 
 from pytest_thermal.model.series import FloatArray
 from pytest_thermal.recording import Recording, RunningRecorder, SourceOrder, create_run, start_recorder
-from tests.patience import until as until
+from tests.patience import until
 
 ROOT = Path(__file__).resolve().parents[2]
+
 
 def recorder_of(
     archive: Path, *orders: SourceOrder, period_seconds: float = 0.1, startup_seconds: float = 90.0, **more: float

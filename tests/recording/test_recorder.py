@@ -20,18 +20,20 @@ from pytest_thermal.recording import (
     RecordingError,
     RunDirectoryError,
     create_run,
+    lane_process,
+    running,
     seal,
     start_recorder,
     write_summary,
 )
-from pytest_thermal.recording import lane_process, running
 from pytest_thermal.recording import recorder as recorder_module
 from pytest_thermal.recording.recording import Recording
 from pytest_thermal.recording.run_reader import read_run
 from pytest_thermal.recording.schedule import LATEST_SHARE
 from pytest_thermal.sensors.redfish import client
+from tests.patience import until
 from tests.recording.fakes import order
-from tests.recording.helpers import ROOT, alive, answers, children, recorder_of, rows, slots, soon_gone, until
+from tests.recording.helpers import ROOT, alive, answers, children, recorder_of, rows, slots, soon_gone
 
 PERIOD_SECONDS = 0.1
 

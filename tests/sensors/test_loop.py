@@ -154,10 +154,9 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made.source.close()
 
 
-def test_one_process_serves_all_readings_until_it_is_closed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "LOOP_SECONDS", PATIENCE_SECONDS)  # one that stands still for a moment is none that hangs
+def test_one_process_serves_all_readings_until_it_is_closed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One that stands still for a moment is none that hangs.
+    monkeypatch.setattr(command, "LOOP_SECONDS", PATIENCE_SECONDS)
     machine.read()
     assert "loop" not in machine.calls()  # a list of sensors reads once
 

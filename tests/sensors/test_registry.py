@@ -11,8 +11,7 @@ import pytest
 from pytest_thermal.bench import Monitor
 from pytest_thermal.model.catalogue import catalogue
 from pytest_thermal.model.kinds import Kind, kind_of
-from pytest_thermal.sensors import SensorSet, Source, SourceSpec, SpecError, discover, open_source
-from pytest_thermal.sensors import registry
+from pytest_thermal.sensors import SensorSet, Source, SourceSpec, SpecError, discover, open_source, registry
 from pytest_thermal.sensors.listing import as_json, rows, table
 from pytest_thermal.sensors.specs import bench_specs, builtin_specs
 from tests.sensors import factories
