@@ -168,7 +168,8 @@ def test_a_tool_is_ended_even_if_we_are_not_there_to_do_it(program: MakeProgram,
         import os
         from pytest_thermal.sensors.tools import command
         command._BACKSTOP_SECONDS = 0
-        command.Command({program(f"touch {tmp_path}/begun; exec sleep 987.4")!r}, environ=os.environ).run([], seconds=3.0)
+        tool = {program(f"touch {tmp_path}/begun; exec sleep 987.4")!r}
+        command.Command(tool, environ=os.environ).run([], seconds=3.0)
     """
     parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     until((tmp_path / "begun").exists)
