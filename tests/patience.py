@@ -9,9 +9,11 @@ PATIENCE_SECONDS = 90.0
 """When a test gives up. Costs nothing where the thing happens, and a busy machine may stand still for many seconds."""
 
 
-def until(condition: Callable[[], object], told: Callable[[], str] = str) -> None:
+def until(
+    condition: Callable[[], object], told: Callable[[], str] = str, *, patience_seconds: float = PATIENCE_SECONDS
+) -> None:
     """Wait for something to come true; ``told`` says more where it does not."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain\n{told()}"
         time.sleep(0.02)
