@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.2
 _READY_SECONDS = 90.0
-_NOTED_SECONDS, _NOTED_LOOK_SECONDS = 5.0, 0.02
+_NOTED_SECONDS, _NOTED_LOOK_SECONDS = 30.0, 0.02
 FIRST_ANSWER_SECONDS = 30.0
 """Since the load's start: until then a request may be without its answer, however short the ramp is."""
 _MARGIN_SECONDS = 120.0

@@ -30,6 +30,7 @@ from pytest_thermal.analysis import (
     resistance,
     throughput_held,
 )
+from pytest_thermal.analysis.load_proof import LEAST_HELD
 from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE_SERVING
 from pytest_thermal.analysis.windows import level_window
 from pytest_thermal.findings.devices import power_of, utilization_of
@@ -220,11 +221,17 @@ class Material:
             return LoadProof(
                 proven=Answer.UNKNOWN, utilization=none, power=none, on_plateau=none, throughput=none, reason=NO_STEADY
             )
-        use, no_use = self._covered(utilization_of(device, self.recording.series), "steady")
-        power, no_power = self._covered(power_of(device, self.recording.series), "steady")
+        series = self.recording.series
+        use, no_use = self._covered(utilization_of(device, series), "steady")
+        power, no_power = self._covered(power_of(device, series), "steady")
         # Of answers that another machine computes, this one's cards know nothing.
         here = serves_itself(self.recording.facts)
-        serves = kind_of(device) is Kind.ACCELERATOR and here
+        served = self.throughput if kind_of(device) is Kind.ACCELERATOR and here else None
+        # A device that is measured, though with holes, is not accused by the throughput: a gateway or a load generator
+        # that stood still gets less of it too.
+        is_measured = utilization_of(device, series) is not None or power_of(device, series) is not None
+        if is_measured and served is not None and served.value is not None and served.value < LEAST_HELD:
+            served = None
         # A simulated processor is as warm as its burner would make it on a machine of its own.
         burns = kind_of(device) is Kind.CPU and not is_simulated(self.recording.facts)
         spent = own_times(self.recording) if burns else ()
@@ -236,7 +243,7 @@ class Material:
                 utilization=use,
                 power=power,
                 baseline=self.phases.get("baseline"),
-                throughput=self.throughput if serves else None,
+                throughput=served,
                 least_utilization=self.limits["utilization_least"].value,
                 own=own_share(spent, phase.start_seconds, phase.end_seconds) if spent else None,
                 least_own=min(least_own, LEAST_OWN_SHARE_SERVING) if here else least_own,

@@ -208,7 +208,7 @@ class Lane:
         return min(moments)
 
     def stop(self) -> None:
-        """Tell the process to end. It does so by itself within a second, unless it hangs in the kernel."""
+        """Tell the process to end. It does so by itself, within seconds where its source is slow to give back."""
         self._stopping = True
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):

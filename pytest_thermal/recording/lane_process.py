@@ -31,6 +31,10 @@ from pytest_thermal.sensors.source import Source
 
 _OWN_END_SECONDS = 0.1
 _GRACE_SECONDS = 0.5
+"""For a main thread that reacts at all: one that does not hangs in the kernel."""
+_CLOSE_SECONDS = 4.0
+"""For a source that gives back what it holds, such as a BMC's session, of which there are few: BMCs are slow."""
+_TURN_SECONDS = 0.02
 _LONGEST_REDISCOVERY_SECONDS = 600.0
 _PIPE_BYTES = 1 << 20
 _TRIALS = 3
@@ -80,10 +84,12 @@ class Control:
         poll = select.poll()
         poll.register(self._descriptor, 0)  # nothing but the hang-up, which cannot be masked
         poll.poll()
-        time.sleep(_OWN_END_SECONDS)
+        _pass(_OWN_END_SECONDS)
         # A source in the middle of a reading would not give back what it holds elsewhere, as a BMC's session.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-        time.sleep(_GRACE_SECONDS)
+        _pass(_GRACE_SECONDS)
+        if self.ending:
+            _pass(_CLOSE_SECONDS)
         if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
@@ -219,6 +225,12 @@ def sample(
                 again.source.close()
             pause_seconds = min(2 * pause_seconds, _LONGEST_REDISCOVERY_SECONDS)
             look_again_seconds = time.monotonic() + pause_seconds
+
+
+def _pass(seconds: float) -> None:
+    """Wait in turns: whoever stood still with this thread must not find its time over when both go on."""
+    for _ in range(round(seconds / _TURN_SECONDS)):
+        time.sleep(_TURN_SECONDS)
 
 
 def main() -> int:

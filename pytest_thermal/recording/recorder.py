@@ -42,9 +42,11 @@ from pytest_thermal.recording.spec import RecordingSpec
 from pytest_thermal.recording.words import sensor_from_json, sensor_to_json
 
 _LOOK_SECONDS = 1.0
-_LANES_END_SECONDS = 1.0
-_KILLED_SECONDS = 0.5
+_LANES_END_SECONDS = 6.0
+"""More than a lane takes itself to give back what its source holds; one that holds nothing is gone at once."""
+_KILLED_SECONDS = 2.0
 _SEAL_SECONDS = 20.0
+_TURN_SECONDS = 0.1
 _LOCK_TRIES = 10
 _OURS = {"format", "state", "start_seconds", "end_seconds", "ended_because", "clock", "recorder", "sources", "sensors"}
 _OURS |= {"phases", "sha256"}
@@ -287,14 +289,17 @@ class Recorder:
     def _end(self) -> None:
         for lane in self._lanes:
             lane.stop()
-        # What was read until now is in the pipes; what is still being read is not waited for.
-        last_seconds = time.monotonic() + _LANES_END_SECONDS
-        while time.monotonic() < last_seconds and any(lane.streams() for lane in self._lanes):
-            hears = {descriptor: hear for lane in self._lanes for descriptor, hear in lane.streams().items()}
-            _listen(hears, min(0.1, last_seconds - time.monotonic()))
+        # What was read until now is in the pipes; what is still being read is not waited for. A turn counts for no more
+        # than it was to take: a recorder that stood still meanwhile has heard nothing.
+        left_seconds = _LANES_END_SECONDS
+        while left_seconds > 0 and any(lane.streams() for lane in self._lanes):
+            before_seconds = time.monotonic()
+            self._listen_to_lanes(_TURN_SECONDS)
+            left_seconds -= min(time.monotonic() - before_seconds, _TURN_SECONDS)
         last_seconds = time.monotonic() + _KILLED_SECONDS
         while sum(not lane.abandon() for lane in self._lanes) and time.monotonic() < last_seconds:
             time.sleep(0.01)
+        self._listen_to_lanes(0.0)
         for lane in self._lanes:
             if not lane.abandon():
                 self._tell(f"{lane.order.name}: process {lane.process_id} hangs in the kernel and is left behind")
@@ -311,6 +316,9 @@ class Recorder:
         if not self._keeper.finish(self._seal, timeout_seconds=_SEAL_SECONDS):
             self._say("note", text=f"{self._spec.run}: the disk does not answer; left as it is")
         self._say("ended", because=self._because)
+
+    def _listen_to_lanes(self, seconds: float) -> None:
+        _listen({descriptor: hear for lane in self._lanes for descriptor, hear in lane.streams().items()}, seconds)
 
     def _seal(self) -> None:
         """In the keeper's thread: everything is on the disk, and what it is can be checked."""

@@ -34,7 +34,9 @@ from pytest_thermal.recording.words import sensor_from_json
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-STOP_SECONDS = 3.0
+STOP_SECONDS = 30.0
+"""More than the recorder takes itself for whatever hangs: lanes, and a disk that does not answer. One that is killed
+before leaves a run that is cut off."""
 _KILL_SECONDS = 2.0
 _TAIL_CHARACTERS = 2000
 

@@ -106,10 +106,11 @@ def test_without_a_load_that_is_to_keep_cores_busy_nothing_is_booked() -> None:
 def test_a_burner_that_is_stopped_leaves_the_findings_open(tmp_path: Path) -> None:
     """A real one, and what is booked of it is judged in a run that is healthy otherwise."""
     booked: list[Mapping[str, object]] = []
-    work = cpu_work(workers=1, limit_seconds=90, environ={}, which=lambda _: None)
+    work = cpu_work(workers=1, limit_seconds=600, environ={}, which=lambda _: None)
     with Loads(log_folder=tmp_path) as loads:
         (load,) = loads.start([replace(work, nice=0)])
         until(lambda: load.used is not None and load.used.cpu_seconds > 0.1)
+        until(lambda: children(load.process_id))
         (worker,) = children(load.process_id)
         os.kill(worker, signal.SIGSTOP)
         for _ in range(2):  # the first may have been measured before the stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from tests.load.helpers import until
 NAMES = ("n1", "n2", "n3")
 LONG_SECONDS = 60.0
 """Never waited for in full: what must not hold up a test that passes."""
-SHORT_SECONDS = 2.5
+SHORT_SECONDS = 1.0
+"""Of a node that nobody is to come to."""
 
 
 class Nodes:
@@ -41,6 +43,11 @@ class Nodes:
     def meets(self, node: Together, phase: str = "ramp") -> Future[Meeting]:
         """It enters the phase, on a thread of its own."""
         return self._pool.submit(lambda: _entered(node, phase))
+
+    def until_seen(self, *waiting: Together, phase: str = "ramp") -> None:
+        """Until each has seen that all of these are here: who gives up afterwards leaves no slow one behind."""
+        names = {node.node for node in waiting}
+        until(lambda: all(names <= set(node._board.seen(phase)["here"]) for node in waiting))
 
     def close(self) -> None:
         for node in self._made:
@@ -76,8 +83,11 @@ def test_all_wait_for_the_last_and_go_on_together(nodes: Nodes) -> None:
 
 
 def test_a_node_that_never_comes_is_named_and_waited_for_once(nodes: Nodes) -> None:
-    n1, n2 = nodes.make("n1", wait_seconds=SHORT_SECONDS), nodes.make("n2", wait_seconds=SHORT_SECONDS)
-    for one in [nodes.meets(n1), nodes.meets(n2)]:
+    n1, n2 = nodes.make("n1"), nodes.make("n2")
+    waiting = [nodes.meets(n1), nodes.meets(n2)]
+    nodes.until_seen(n1, n2)
+    n1.wait_seconds = n2.wait_seconds = 0.0
+    for one in waiting:
         meeting = one.result(LONG_SECONDS)
         assert meeting.missing == ("n3",)
         assert "without n3" in meeting.text
@@ -99,8 +109,10 @@ def test_a_late_node_goes_on_at_once_and_says_so(nodes: Nodes) -> None:
 
 
 def test_whoever_waits_goes_on_with_those_that_have_waited_enough(nodes: Nodes) -> None:
-    n1, n2 = nodes.make("n1", wait_seconds=SHORT_SECONDS), nodes.make("n2")
+    n1, n2 = nodes.make("n1"), nodes.make("n2")
     first, second = nodes.meets(n1), nodes.meets(n2)
+    nodes.until_seen(n1, n2)
+    n1.wait_seconds = 0.0
     assert first.result(LONG_SECONDS).missing == ("n3",)
     meeting = second.result(LONG_SECONDS / 2)
     assert meeting.went_on
@@ -174,17 +186,17 @@ def test_times_that_are_the_writers_own_are_no_difference_of_starts(nodes: Nodes
     n1 = nodes.make("n1", names=("n1", "n2"), count=2)
     waiting = nodes.meets(n1)
     until((nodes.folder / "ramp.n1.here").exists)
-    time.sleep(2 * module.LOOK_SECONDS)
+    until(lambda: n1._board._last_look is not None)
     beside = nodes.folder / ".new"
     beside.touch()
-    os.utime(beside, (time.time() - 90.0, time.time() - 90.0))
+    os.utime(beside, (time.time() - 9000.0, time.time() - 9000.0))
     beside.rename(nodes.folder / "ramp.n2.here")
     meeting = waiting.result(LONG_SECONDS / 2)
     assert meeting.here == ("n1", "n2")
     assert meeting.text == ""
     starts = n1.starts("ramp")
     assert starts.differ_seconds is None
-    assert "-90 s" in starts.why_not
+    assert re.search(r"-90\d\d s", starts.why_not)
 
 
 def test_the_clock_is_told_against_the_disks(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,8 +204,8 @@ def test_the_clock_is_told_against_the_disks(nodes: Nodes, monkeypatch: pytest.M
     monkeypatch.setattr(time, "time", lambda: real() + 90.0)
     n1 = nodes.make("n1")
     assert n1.clock is not None
-    assert n1.clock.offset_seconds == pytest.approx(90.0, abs=1.0)
     assert 0.0 < n1.clock.within_seconds < 30.0
+    assert n1.clock.offset_seconds == pytest.approx(90.0, abs=n1.clock.within_seconds + 0.01)
 
 
 def test_names_with_dots_stay_whole(nodes: Nodes) -> None:

@@ -26,6 +26,7 @@ from tests.findings.recordings import (
     judged,
     limits,
     made_series,
+    requests,
     without,
 )
 
@@ -103,6 +104,29 @@ def test_a_load_that_was_measured_in_part_only() -> None:
     found = judged(without(run, WATTS)).finding("load", "gpu0")
     assert found.outcome is OPEN
     assert "utilisation: no reading for 65 s, 13 ticks in steady" in found.seen
+
+
+def test_a_throughput_that_fell_accuses_no_device_whose_readings_have_holes() -> None:
+    """Whoever loads it may have stood still, as whoever reads it did."""
+    whole = healthy()
+    assert whole.requests is not None
+    last = PLAN.load_off - 800.0  # of 2400 s of steady
+    starts = whole.requests.start_seconds
+    kept = starts[(starts < last) | (np.arange(starts.size) % 2 == 0)]
+    less = replace(whole, requests=requests(kept, np.full(kept.size, 2.0)), facts={**FACTS, "gateways": HERE})
+    assert judged(less).finding("load", "gpu0").outcome is PASSED  # what it did is measured
+    held_up = less
+    for name in (USE, WATTS):
+        held_up = changed(held_up, name, lambda values, plan: with_gap(values, plan.times, 600.0, 60.0))
+    found = judged(held_up).finding("load", "gpu0")
+    assert found.outcome is OPEN
+    assert "utilisation: no reading for 65 s, 13 ticks in steady" in found.seen
+    found = judged(without(less, USE, WATTS)).finding("load", "gpu0")
+    assert found.outcome is FAILED  # nothing else is known
+    assert found.seen.endswith("inference throughput fell to 50%")
+
+
+HERE = {"east": "http://127.0.0.1:8000/v1"}
 
 
 def test_answers_prove_a_load_only_of_the_machine_that_computes_them() -> None:

@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS, until
 from tests.plugin.plugin_runs import SUITE, write_bench
 
 
@@ -23,7 +23,7 @@ class SilentGateway:
         self._listener = socket.socket()
         self._listener.bind(("127.0.0.1", 0))
         self._listener.listen(64)
-        self._listener.settimeout(60)
+        self._listener.settimeout(PATIENCE_SECONDS)
         self._held: list[socket.socket] = []
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
 
@@ -69,7 +69,7 @@ def test_ctrl_c_ends_the_run_with_its_summary(
 ) -> None:
     process = start_waiting(tmp_path, silent_gateway, *arguments)
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt" in output
     assert "INTERNALERROR" not in output
@@ -78,11 +78,8 @@ def test_ctrl_c_ends_the_run_with_its_summary(
 def test_kill_leaves_no_process(tmp_path: Path, silent_gateway: SilentGateway) -> None:
     process = start_waiting(tmp_path, silent_gateway)
     process.kill()
-    process.communicate(timeout=60)
-    end = time.monotonic() + 30
-    while _group_lives(process.pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not _group_lives(process.pid)
+    process.communicate(timeout=PATIENCE_SECONDS)
+    until(lambda: not _group_lives(process.pid))
 
 
 def _group_lives(group: int) -> bool:

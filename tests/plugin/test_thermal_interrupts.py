@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 from pytest_thermal.recording import read_run
 from pytest_thermal.reporting.run_page.__main__ import main as run_page
 from tests.plugin.plugin_runs import cases
-from tests.plugin.thermal_runs import THERMAL, Started, events
+from tests.plugin.thermal_runs import PATIENCE_SECONDS, THERMAL, Started, events
 
 LONG = ("--baseline", "2", "--ramp", "2", "--duration", "60", "--cooldown", "60")
 
@@ -35,13 +36,9 @@ def started(tmp_path: Path) -> Iterator[Started]:
 
 
 def scraped(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
         found: str = answer.read().decode()
     return found
-
-
-def gone(run: Started) -> None:
-    run.until(lambda: not run.left())
 
 
 def replayed(run: Started) -> None:
@@ -76,18 +73,20 @@ def test_a_signal_takes_the_load_off_and_leaves_a_readable_run(
 
 def test_a_killed_pytest_leaves_no_load_and_a_readable_run(started: Started) -> None:
     url = re.findall(r"Prometheus: (http://127\.0\.0\.1:\d+/metrics)", started.output)[0]
-    assert 'sensor="gpu0.temperature_celsius"} ' in scraped(url)
-    assert re.search(r'pytest_thermal_phase\{.*phase="steady"\} 1', scraped(url))
+    # A reading that nothing followed for some seconds is gone, until the next.
+    started.until(lambda: 'sensor="gpu0.temperature_celsius"} ' in scraped(url))
+    started.until(lambda: re.search(r'pytest_thermal_phase\{.*phase="steady"\} 1', scraped(url)))
     assert 'simulated="true"' in scraped(url)
+    with (started.run() / "samples" / "demo.csv").open() as file:
+        rows = sum(bool(row["gpu0.temperature_celsius"]) for row in csv.DictReader(file))
     started.signal(signal.SIGKILL)
     started.wait()
     with pytest.raises(urllib.error.URLError):
         scraped(url)
-    gone(started)
+    assert started.left() == []
     recording = read_run(started.run())
     assert recording.state == "finished"  # by the recorder, which saw its parent go
-    series = recording.series["gpu0.temperature_celsius"]
-    assert series.present.all()
+    assert recording.series["gpu0.temperature_celsius"].present.sum() >= rows, "what was there is there"
     steady = next(phase for phase in recording.phases if phase.name == "steady")
     assert recording.end_seconds is not None
     assert steady.start_seconds < recording.end_seconds
@@ -101,7 +100,7 @@ def test_a_killed_recorder_breaks_the_run_and_loses_no_reading(started: Started)
     os.kill(started.facts()["recorder"]["pid"], signal.SIGKILL)
     assert started.wait() == 1
     assert "the recorder was ended by SIGKILL" in started.output
-    gone(started)
+    assert started.left() == []
     assert read_run(started.run()).state == "cut off"
     assert "This run was cut short" in (started.run() / "report.html").read_text()
 
@@ -118,7 +117,7 @@ def test_a_hanging_test_killed_by_a_timeout_leaves_no_load(tmp_path: Path) -> No
     try:
         assert run.wait() == 1
         assert "Timeout" in run.output
-        gone(run)
+        assert run.left() == []
         assert read_run(run.run()).state == "finished"
     finally:
         run.close()
@@ -139,14 +138,14 @@ def test_with_x_a_failure_ends_the_load(tmp_path: Path) -> None:
 
 
 def test_under_xdist_the_run_stays_on_one_worker_and_shows_its_progress(tmp_path: Path) -> None:
-    short = ("--baseline", "2", "--ramp", "2", "--duration", "3", "--cooldown", "2")
+    short = ("--baseline", "2", "--ramp", "2", "--duration", "6", "--cooldown", "2")
     run = Started(tmp_path, THERMAL, "--demo", *short, "-n", "2", "-k", "phase or rise", "--junitxml", "run.xml")
     try:
         run.wait()
         assert len(list(run.runs.glob("*/run.json"))) == 1
         found = cases(tmp_path / "run.xml")
         assert {found[f"test_phase[{name}]"][0] for name in ("baseline", "ramp", "steady", "cooldown")} == {"passed"}
-        assert "thermal: steady for 3 s" in run.output
+        assert "thermal: steady for 6 s" in run.output
         assert run.left() == []
     finally:
         run.close()
@@ -160,7 +159,7 @@ def test_a_killed_controller_leaves_no_load(tmp_path: Path) -> None:
         run.signal(signal.SIGKILL)
         run.process.wait()
         run.until(lambda: not run.loads())
-        gone(run)
+        assert run.left() == []
         assert read_run(run.run()).state == "finished"
         assert "is gone" in run.facts()["ended_because"]
     finally:
@@ -175,7 +174,7 @@ def test_a_killed_worker_leaves_no_load(tmp_path: Path) -> None:
     run = Started(tmp_path, tmp_path / "test_mine.py", "--demo", *LONG, "-n", "1", "--max-worker-restart", "0")
     try:
         assert run.wait() == 1
-        gone(run)
+        assert run.left() == []
         assert read_run(run.run()).state == "finished"
     finally:
         run.close()
@@ -186,6 +185,7 @@ def test_a_load_that_is_killed_is_told_and_its_phase_fails(tmp_path: Path) -> No
     run = Started(tmp_path, THERMAL, "--demo", *times, "-k", "phase or load", "--junitxml", "run.xml")
     try:
         run.wait_for("thermal: steady")
+        run.until(lambda: run.processes("stress-ng", "pytest_thermal.load.cpu_burner"))
         for process in run.processes("stress-ng", "pytest_thermal.load.cpu_burner"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.plugin.plugin_runs import REPO, Run
@@ -84,9 +86,13 @@ def test_the_search_for_a_concurrency_ends_with_a_number(run: Run, tmp_path_fact
             "thermal: DEMO bench, all simulated*",
             "*requests*utilisation*hottest*latency p50*",
             "*8 *%*°C*s*",
-            "concurrent_requests = *: utilisation is * % and the temperature is steady",
+            "concurrent_requests = *: *",
         ]
     )
+    # Which it is depends on how busy this machine is: a step in which it stood still is no steady one.
+    last = next(line for line in reversed(result.outlines) if line.startswith("concurrent_requests"))
+    reasons = r"utilisation is \d+ % and the temperature is steady|latency is [\d.]+ times that at 8, for .*"
+    assert re.fullmatch(rf"concurrent_requests = \d+: ({reasons})", last)
 
 
 def test_a_run_that_cannot_begin_says_why_and_shows_nothing_of_our_inside(run: Run, pytester: pytest.Pytester) -> None:

@@ -17,6 +17,7 @@ from pytest_thermal.reporting.allure_results import newest_of_each_node
 from pytest_thermal.reporting.allure_tools import AllureMissingError, find_allure
 from pytest_thermal.reporting.pictures import Painter, View, finding_scene
 from tests.findings.recordings import GPU, healthy, judged
+from tests.patience import PATIENCE_SECONDS, until
 from tests.real.conftest import or_skip
 from tests.real.parts.browser import browser
 
@@ -78,6 +79,7 @@ def page(request: pytest.FixtureRequest, chromium: Browser, report: Path) -> Ite
     asked: list[str] = []
     with chromium.new_context(viewport={"width": request.param, "height": 1200}) as context:
         opened = context.new_page()
+        opened.set_default_timeout(1000 * PATIENCE_SECONDS)
         opened.on("request", lambda one: asked.append(one.url))
         opened.goto(report.as_uri())
         opened.get_by_text("2 nodes").first.wait_for()
@@ -91,14 +93,12 @@ def test_two_nodes_are_two_tests_and_each_shows_its_picture(page: Page) -> None:
     for node in NODES:
         assert f'Environment: "{node}"' in text
     leaves = page.locator("[data-testid=tree-leaf]")
-    while leaves.count() < len(NODES):
-        closed = page.locator("[data-testid=tree-section]")
-        before = leaves.count()
-        for place in range(closed.count()):
-            closed.nth(place).dispatch_event("click")
-        page.wait_for_timeout(300)
-        assert leaves.count() > before, text
-    assert leaves.count() == len(NODES)
+    sections = page.locator("[data-testid=tree-section]")
+    until(lambda: max(sections.count(), leaves.count()) >= len(NODES), lambda: text)
+    if leaves.count() < len(NODES):
+        for place in range(sections.count()):
+            sections.nth(place).dispatch_event("click")
+    until(lambda: leaves.count() == len(NODES), lambda: text)
     leaves.first.dispatch_event("click")
     description = page.frame_locator("iframe").first  # Allure gives each a frame without scripts
     picture = description.locator("img[src^='data:image/png']")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ from pytest_thermal.model import Missing, Reading
 from pytest_thermal.recording import SourceOrder, create_run, read_run, start_recorder
 from pytest_thermal.sensors import SourceSpec, discover
 from pytest_thermal.sensors.specs import bench_specs
+from tests.patience import PATIENCE_SECONDS, until
 from tests.real.parts.bmc import CIPHER_SUITE, PASSWORD, USER, Bmc
 
 pytestmark = pytest.mark.real
 
-PATIENCE_SECONDS = 60.0
 _CONFIG = """\
 [api]
 base_url = "http://127.0.0.1:1/v1"
@@ -97,7 +96,4 @@ def pump(samples: Path) -> list[float]:
 
 
 def wait_for(samples: Path, rpm: float, *, after: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while rpm not in pump(samples)[after:]:
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
+    until(lambda: rpm in pump(samples)[after:])

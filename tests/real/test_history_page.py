@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from pytest_thermal.reporting.history import history_file, read_archive, write_history
 from tests.findings.recordings import GPU
+from tests.patience import PATIENCE_SECONDS
 from tests.real.conftest import or_skip
 from tests.real.parts.browser import browser
 from tests.reporting.histories import add_run
@@ -47,6 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 def test_it_is_read_at_any_width(chromium: Browser, pages: dict[int, Path], quarters: int, width: int) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 900})
     page = context.new_page()
+    page.set_default_timeout(1000 * PATIENCE_SECONDS)
     trouble: list[str] = []
     asked: list[str] = []
     page.on("console", lambda said: trouble.append(said.text))

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.model import Outcome
 from pytest_thermal.recording import read_run
 from pytest_thermal.recording.room import free_bytes, needed_bytes
+from tests.patience import until
 from tests.plugin.plugin_runs import REPO, cases
 from tests.plugin.thermal_runs import Started
 from tests.real.parts.installs import python_environment
@@ -28,7 +28,8 @@ from tests.real.parts.sshd import Sshd
 
 pytestmark = pytest.mark.real
 
-PATIENCE_SECONDS = 120.0
+JOB_SECONDS = 300.0
+"""When a test gives up on a whole run, all nodes of which share a core."""
 SHORT = ("--baseline=2", "--ramp=2", "--cooldown=2", "-k", "test_phase")
 """Enough to go through all phases together; nothing that settles."""
 KEY = "sk-canary-of-one-node-0123456789abcdef"
@@ -42,13 +43,6 @@ def one_core() -> Iterator[None]:
     os.sched_setaffinity(0, {max(before)})
     yield
     os.sched_setaffinity(0, before)
-
-
-def until(condition: Callable[[], object], what: Callable[[], str] = lambda: "") -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain\n{what()}"
-        time.sleep(0.1)
 
 
 def clean(**more: str) -> dict[str, str]:
@@ -121,7 +115,7 @@ class Job:
         return int(found[1]) or int(found[2])
 
     def wait(self) -> int:
-        until(lambda: self.status is not None, lambda: self.log)
+        until(lambda: self.status is not None, lambda: self.log, patience_seconds=JOB_SECONDS)
         return self.status or 0
 
     @property
@@ -139,12 +133,12 @@ class Job:
 
 
 def test_nodes_of_a_job_run_together_and_one_that_is_killed_holds_nobody_up(cluster: Slurm, tmp_path: Path) -> None:
-    job = Job(cluster, tmp_path, "--duration=5", "--together-wait=3s", *SHORT, BENCH="demo")
+    job = Job(cluster, tmp_path, "--duration=8", "--together-wait=10s", *SHORT, BENCH="demo")
 
     def all_in_steady() -> bool:
         return "thermal: steady" in job.of("n1") and "thermal: steady" in job.of("n2")
 
-    until(lambda: all_in_steady() or job.status is not None, lambda: job.log)
+    until(lambda: all_in_steady() or job.status is not None, lambda: job.log, patience_seconds=JOB_SECONDS)
     assert all_in_steady(), job.log
     (killed,) = processes(lambda line, told, _: b"\0-m\0pytest\0" in line and told.get("SLURMD_NODENAME") == "n2")
     os.kill(killed, signal.SIGKILL)
@@ -211,7 +205,7 @@ def test_results_come_back_over_ssh_and_a_dead_node_is_told_with_where_its_run_l
         controller = subprocess.Popen(
             [
                 *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib", "--dist=each"),
-                *(*tx, "--pyargs", "suites.thermal", "-m", "thermal", "--demo", "--duration=5", *SHORT),
+                *(*tx, "--pyargs", "suites.thermal", "-m", "thermal", "--demo", "--duration=8", *SHORT),
                 *("--alluredir=allure", "--junitxml=junit.xml"),
             ],
             cwd=tmp_path / "controller",
@@ -227,12 +221,13 @@ def test_results_come_back_over_ssh_and_a_dead_node_is_told_with_where_its_run_l
                 or controller.poll() is not None
             ),
             output.read_text,
+            patience_seconds=JOB_SECONDS,
         )
         on_node2 = processes(lambda line, _, where: where == tmp_path / "node2" and b"sys.stdin.readline" in line)
         assert on_node2, output.read_text()
         for worker in on_node2:
             os.kill(worker, signal.SIGKILL)
-        status = controller.wait(PATIENCE_SECONDS)
+        status = controller.wait(JOB_SECONDS)
     finally:
         controller.kill()
         controller.wait()

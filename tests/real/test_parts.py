@@ -8,6 +8,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.patience import PATIENCE_SECONDS, until
 from tests.real.parts import gate
 from tests.real.parts.dead_ends import UNRESOLVABLE_URL, DeadEnds
 from tests.real.parts.gate import (
@@ -42,13 +44,17 @@ WRONG_KEY = "sk-0123456789abcdef0123456789"
 BURST_REQUESTS, BURST_WORKERS = 16, 8
 
 
-def models(url: str, key: str | None, *, verify: ssl.SSLContext | bool = True, timeout: float = 10.0) -> httpx.Response:
+def models(
+    url: str, key: str | None, *, verify: ssl.SSLContext | bool = True, timeout: float = PATIENCE_SECONDS
+) -> httpx.Response:
     return httpx.get(f"{url}/models", headers=_bearer(key), verify=verify, timeout=timeout, trust_env=False)
 
 
 def chat(url: str, key: str | None, model: str, *, max_tokens: int = 2, text: str = "Say one word.") -> httpx.Response:
     body = {"model": model, "messages": [{"role": "user", "content": text}], "max_tokens": max_tokens}
-    return httpx.post(f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=20.0, trust_env=False)
+    return httpx.post(
+        f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=PATIENCE_SECONDS, trust_env=False
+    )
 
 
 def stream(url: str, key: str, model: str, *, max_tokens: int = 3) -> list[str]:
@@ -60,14 +66,31 @@ def stream(url: str, key: str, model: str, *, max_tokens: int = 3) -> list[str]:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    answer = httpx.post(f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=20.0, trust_env=False)
+    answer = httpx.post(
+        f"{url}/chat/completions", headers=_bearer(key), json=body, timeout=PATIENCE_SECONDS, trust_env=False
+    )
     assert answer.status_code == 200, answer.text
     return [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
 
 
-def burst(url: str, key: str, model: str) -> list[httpx.Response]:
-    with ThreadPoolExecutor(BURST_WORKERS) as pool:
-        return list(pool.map(lambda _: chat(url, key, model), range(BURST_REQUESTS)))
+def burst(url: str, key: str, model: str, *, max_tokens: int = 2) -> list[httpx.Response]:
+    """All workers begin each round at one moment, over connections that are there: so requests do overlap."""
+    body = {"model": model, "messages": [{"role": "user", "content": "Say one word."}], "max_tokens": max_tokens}
+    together = threading.Barrier(BURST_WORKERS)
+
+    def work(one: httpx.Client) -> list[httpx.Response]:
+        found = []
+        for _ in range(BURST_REQUESTS // BURST_WORKERS):
+            together.wait(PATIENCE_SECONDS)
+            found.append(one.post(f"{url}/chat/completions", json=body))
+        return found
+
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(BURST_WORKERS) as pool:
+        clients = [
+            stack.enter_context(httpx.Client(headers=_bearer(key), timeout=PATIENCE_SECONDS, trust_env=False))
+            for _ in range(BURST_WORKERS)
+        ]
+        return [answer for answers in pool.map(work, clients) for answer in answers]
 
 
 def _bearer(key: str | None) -> dict[str, str]:
@@ -224,7 +247,7 @@ def test_litellm_limits_tokens_per_minute(litellm: LiteLLM) -> None:
 
 def test_litellm_limits_parallel_requests_and_takes_one_at_a_time(litellm: LiteLLM) -> None:
     key = litellm.key("parallel")
-    answers = burst(litellm.url, key, litellm.engine)
+    answers = burst(litellm.url, key, litellm.engine, max_tokens=100)
     refused = [answer for answer in answers if answer.status_code == 429]
     assert refused, statuses(answers)
     assert {answer.headers["rate_limit_type"] for answer in refused} == {"max_parallel_requests"}
@@ -272,8 +295,8 @@ def test_nginx_lists_models_of_an_engine_that_is_gone(nginx: Nginx, place: str, 
 
 
 def test_nginx_says_when_maintenance_ends_as_a_date(nginx: Nginx) -> None:
-    until = parsedate_to_datetime(models(nginx.url("maintenance"), nginx.key).headers["retry-after"])
-    assert until.timestamp() > time.time()
+    ends = parsedate_to_datetime(models(nginx.url("maintenance"), nginx.key).headers["retry-after"])
+    assert ends.timestamp() > time.time()
 
 
 def test_nginx_redirects_stay_on_the_origin(nginx: Nginx) -> None:
@@ -363,9 +386,10 @@ def _trusting(nginx: Nginx) -> ssl.SSLContext:
 _LOOK = """
 import json, sys, httpx
 seen = {}
-for url in sys.argv[2:]:
+for url in sys.argv[3:]:
     try:
-        answer = httpx.get(f"{url}/models", headers={"Authorization": f"Bearer {sys.argv[1]}"}, timeout=1.5)
+        bearer = {"Authorization": f"Bearer {sys.argv[1]}"}
+        answer = httpx.get(f"{url}/models", headers=bearer, timeout=float(sys.argv[2]))
         seen[url] = str(answer.status_code)
     except httpx.TransportError as error:
         seen[url] = f"{type(error).__name__} {error}"
@@ -373,8 +397,8 @@ print(json.dumps(seen))
 """
 
 
-def look_inside(netns: NetworkNamespace, *urls: str) -> Mapping[str, str]:
-    command = [*netns.enter, sys.executable, "-c", _LOOK, netns.engine.key, *urls]
+def look_inside(netns: NetworkNamespace, *urls: str, seconds: float = PATIENCE_SECONDS) -> Mapping[str, str]:
+    command = [*netns.enter, sys.executable, "-c", _LOOK, netns.engine.key, f"{seconds}", *urls]
     seen: Mapping[str, str] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return seen
 
@@ -395,7 +419,8 @@ def test_namespace_has_a_healthy_engine_by_address_and_by_name(netns: NetworkNam
 )
 def test_namespace_filters_packets(netns: NetworkNamespace, fate: str, words: str) -> None:
     url = netns.filtered_url(fate)
-    assert words in look_inside(netns, url)[url]
+    seconds = 1.5 if fate == "dropped" else PATIENCE_SECONDS
+    assert words in look_inside(netns, url, seconds=seconds)[url]
 
 
 @pytest.mark.parametrize(
@@ -476,7 +501,7 @@ def test_a_part_ends_with_the_tests_however_they_end(tmp_path: Path, how: signal
         server = int(said)
         assert _alive(server)
         tests.send_signal(how)
-    assert soon(lambda: not _alive(server))
+    until(lambda: not _alive(server))
 
 
 def test_a_part_gets_none_of_our_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,7 +528,7 @@ def test_a_namespace_goes_with_the_tests(netns: NetworkNamespace, tmp_path: Path
         places = Path("/run/netns") / name, Path("/etc/netns") / name
         assert all(place.exists() for place in places)
         tests.kill()
-    assert soon(lambda: not any(place.exists() for place in places))
+    until(lambda: not any(place.exists() for place in places))
     assert Path("/run/netns", netns.name).exists()  # another run's is left alone
 
 
@@ -524,15 +549,6 @@ def said_by(program: str, argument: Path) -> Iterator[tuple[subprocess.Popen[str
             running.wait()
         finally:
             running.kill()
-
-
-def soon(holds: Callable[[], bool]) -> bool:
-    """Whether it comes to hold; the limit is there to end a failing test, not to measure."""
-    for _ in range(200):
-        if holds():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def _alive(process: int) -> bool:

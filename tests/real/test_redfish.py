@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ from pytest_thermal.model import Missing, Reading
 from pytest_thermal.recording import SourceOrder, create_run, read_run, start_recorder
 from pytest_thermal.sensors import SourceSpec, discover
 from pytest_thermal.sensors.specs import bench_specs
+from tests.patience import PATIENCE_SECONDS, until
 from tests.real.parts.redfish import PASSWORD, USER, Cdu, RedfishBmc
 
 pytestmark = pytest.mark.real
 
-PATIENCE_SECONDS = 60.0
 PUMP, LEAK = "pump0.speed_rpm", "leak_tray.detector_state"
 
 
@@ -82,10 +81,7 @@ def test_a_bmc_that_knows_no_sessions_is_asked_all_the_same(
 
 
 def wait_for(run: Path, sensor: str, value: float | None) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while newest(run, sensor) != (value,):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
+    until(lambda: newest(run, sensor) == (value,))
 
 
 def newest(run: Path, sensor: str) -> tuple[float | None] | None:

@@ -18,13 +18,17 @@ from pytest_thermal.recording import SourceOrder
 from pytest_thermal.sensors.source import Availability, SourceSpec
 
 FACTORY = "tests.recording.fakes:make"
+PATIENT_SECONDS = 90.0
+"""For a reading of those that answer: on a busy machine their process may stand still for long."""
+TRIALS = 3
+"""Readings before the first that counts: one, and more where it took long."""
 
 
 def order(
     name: str = "fake",
     *,
     period_seconds: float | None = None,
-    deadline_seconds: float | None = None,
+    deadline_seconds: float = PATIENT_SECONDS,
     kill_seconds: float | None = None,
     fallback_for: str = "",
     **options: str | float | bool | None,
@@ -47,7 +51,7 @@ class Fake:
         devices: int = 1,
         first: int = 0,
         behaviour: str = "",
-        after: int = 3,
+        after: int = TRIALS,
         seconds: float = 0.0,
         file: str = "",
         unavailable: str = "",
@@ -107,6 +111,9 @@ class Fake:
     def close(self) -> None:
         if self._behaviour == "hang at the end":
             _hang()
+        if self._behaviour == "slow at the end" and self._file is not None:
+            time.sleep(1.5)
+            self._file.touch()
 
     def _misbehave(self) -> None:
         if self._behaviour == "hang":

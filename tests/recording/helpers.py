@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pytest_thermal.model.series import FloatArray
 from pytest_thermal.recording import Recording, RunningRecorder, SourceOrder, create_run, start_recorder
+from tests.patience import until
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 90.0
-"""When a test gives up waiting for something that should have come long ago: no limit of the product."""
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something to come true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def recorder_of(
-    archive: Path, *orders: SourceOrder, period_seconds: float = 0.1, startup_seconds: float = 60.0, **more: float
+    archive: Path, *orders: SourceOrder, period_seconds: float = 0.1, startup_seconds: float = 90.0, **more: float
 ) -> RunningRecorder:
     """A recorder of those sources; stopped by whoever starts it."""
     return start_recorder(
@@ -68,6 +58,13 @@ def alive(process_id: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def soon_gone(processes: Collection[int]) -> list[int]:
+    """Those of them that do not go: one that was killed needs a moment of the processor to end."""
+    with contextlib.suppress(AssertionError):
+        until(lambda: not any(alive(process) for process in processes))
+    return [process for process in processes if alive(process)]
 
 
 def answers(run: Path, name: str) -> Sequence[str]:

@@ -18,15 +18,16 @@ import numpy as np
 import pytest
 
 from pytest_thermal.model import Missing
-from pytest_thermal.recording import Ended, RecorderError, RunClock, create_run, start_recorder
+from pytest_thermal.recording import Ended, RecorderError, RunClock, SourceOrder, create_run, start_recorder
 from pytest_thermal.recording.append_file import AppendFile
 from pytest_thermal.recording.lane import Lane
 from pytest_thermal.recording.recording import Recording
 from pytest_thermal.recording.run_reader import read_run
 from pytest_thermal.recording.samples import SampleWriter
 from pytest_thermal.recording.spec import RecordingSpec
+from tests.patience import until
 from tests.recording.fakes import order
-from tests.recording.helpers import ROOT, alive, children, recorder_of, rows, slots, until
+from tests.recording.helpers import ROOT, alive, children, recorder_of, rows, slots
 
 PARENT = Path(__file__).with_name("parent.py")
 
@@ -205,8 +206,9 @@ def test_a_killed_lane_costs_its_own_slots_only(tmp_path: Path) -> None:
             return any("sampling again" in note for note in notes)
 
         until(back)
-        name = notes[0].partition(":")[0]
-        assert notes[0] == f"{name}: its process was ended by SIGKILL"
+        (ended,) = [note for note in notes if note.endswith("its process was ended by SIGKILL")]
+        name = ended.partition(":")[0]
+        assert name in ("a", "b")
         count = len(rows(recorder.run, f"{name}.csv"))
         until(lambda: len(rows(recorder.run, f"{name}.csv")) > count + 3)
     recording = read_run(recorder.run)
@@ -218,25 +220,30 @@ def test_a_killed_lane_costs_its_own_slots_only(tmp_path: Path) -> None:
     assert Missing.UNREADABLE not in reasons
 
 
+def lane_of(folder: Path, what: SourceOrder, told: list[str], *, startup_seconds: float, now_seconds: float) -> Lane:
+    """One lane that has been started, at one reading a second, without its recorder."""
+    (folder / "samples").mkdir()
+    spec = RecordingSpec(
+        run=folder,
+        sources=(what,),
+        period_seconds=1.0,
+        clock=RunClock(unix_seconds=1_800_000_000.0, monotonic_seconds=now_seconds),
+        import_paths=(str(ROOT),),
+        startup_seconds=startup_seconds,
+    )
+    writer = SampleWriter(folder, what.name, AppendFile(folder / "missing.jsonl"))
+    lane = Lane(what, spec, writer, start_seconds=now_seconds, tell=lambda text, **_: told.append(text))
+    lane.start(now_seconds)
+    return lane
+
+
 def test_a_process_that_cannot_be_killed_is_left_alone_and_not_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hang in the kernel takes no SIGKILL: here the signal is withheld."""
-    (tmp_path / "samples").mkdir()
-    clock = RunClock(unix_seconds=1_800_000_000.0, monotonic_seconds=time.monotonic())
-    hanging = order("a", behaviour="hang", after=1, deadline_seconds=5.0, kill_seconds=20.0)
-    spec = RecordingSpec(
-        run=tmp_path,
-        sources=(hanging,),
-        period_seconds=1.0,
-        clock=clock,
-        import_paths=(str(ROOT),),
-        startup_seconds=1e6,
-    )
-    writer = SampleWriter(tmp_path, "a", AppendFile(tmp_path / "missing.jsonl"))
+    hanging = order("a", behaviour="hang", deadline_seconds=5.0, kill_seconds=20.0)
     told: list[str] = []
-    lane = Lane(hanging, spec, writer, start_seconds=time.monotonic(), tell=lambda text, **_: told.append(text))
-    lane.start(time.monotonic())
+    lane = lane_of(tmp_path, hanging, told, startup_seconds=1e6, now_seconds=time.monotonic())
 
     def state() -> str:
         return lane.state.value
@@ -272,6 +279,33 @@ def test_a_process_that_cannot_be_killed_is_left_alone_and_not_doubled(
     lane.collect()
 
 
+def test_a_lane_that_says_nothing_of_its_sensors_is_killed_and_tried_again(tmp_path: Path) -> None:
+    """By the clock that it is given: how long a start takes here does not count."""
+    told: list[str] = []
+    now = time.monotonic()
+    lane = lane_of(tmp_path, order("a", behaviour="hang at start"), told, startup_seconds=3.0, now_seconds=now)
+    process = lane.process_id
+    lane.tick(now)
+    assert lane.state.value == "starting"
+
+    def gone() -> bool:
+        lane.tick(now + 60.0)
+        return lane.state.value == "pausing"
+
+    until(gone)
+    assert (lane.reason, told) == (
+        "no word of its sensors within 3 s",
+        ["a: no word of its sensors within 3 s"],
+    )
+    assert process is not None
+    assert not alive(process)
+    assert lane.settled, "nobody waits for it any longer"
+    lane.tick(now + 62.0)
+    assert lane.state.value == "starting"
+    until(lane.abandon)
+    lane.collect()
+
+
 def test_a_run_directory_that_is_deleted_is_told(tmp_path: Path) -> None:
     with recorder_of(tmp_path, order("a")) as recorder:
         recorder.wait_ready()
@@ -298,7 +332,7 @@ def test_a_recorder_that_cannot_write_refuses_at_once(tmp_path: Path) -> None:
 
 def test_what_a_killed_lane_had_started_goes_with_it(tmp_path: Path) -> None:
     file = tmp_path / "tool"
-    with recorder_of(tmp_path, order("a", behaviour="tool", after=1, file=f"{file}")) as recorder:
+    with recorder_of(tmp_path, order("a", behaviour="tool", file=f"{file}")) as recorder:
         recorder.wait_ready()
         until(lambda: file.exists() and file.read_text())
         tool = int(file.read_text())

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from pytest_thermal.model import Sensor, Unit
+from pytest_thermal.recording import RunClock
 from pytest_thermal.recording.words import sensor_to_json
 from pytest_thermal.reporting.live_metrics import (
     METRICS,
@@ -29,6 +30,7 @@ from pytest_thermal.reporting.live_metrics import (
     read_address,
 )
 from pytest_thermal.reporting.live_metrics.families import OF_UNIT
+from tests.patience import PATIENCE_SECONDS, until
 
 GPU, PUMP, USE = "gpu0.temperature_celsius", "pump0.speed_rpm", "gpu0.utilization_percent"
 DEPLOY = Path(__file__).parents[2] / "deploy" / "grafana"
@@ -37,7 +39,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy" / "grafana"
 class Written:
     """A run directory as a recorder writes it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, period_seconds: float = 1.0) -> None:
         self.path = folder / "20270115T080000Z_lab-7"
         (self.path / "samples").mkdir(parents=True)
         self.start = time.time() - 100.0
@@ -49,8 +51,8 @@ class Written:
             "start_seconds": self.start,
             "clock": {},
             "plan": {"seconds": {"baseline": 300.0, "steady": 3600.0}},
-            "recorder": {"period_seconds": 1.0},
-            "sources": {"bmc": {"period_seconds": 10.0}},
+            "recorder": {"period_seconds": period_seconds},
+            "sources": {"bmc": {"period_seconds": 10 * period_seconds}},
             "sensors": [
                 sensor_to_json(Sensor(id=name, unit=unit, device=name.partition(".")[0], identity="x", source=source))
                 for name, unit, source in (
@@ -81,16 +83,22 @@ def written(tmp_path: Path) -> Written:
     return Written(tmp_path)
 
 
-def test_what_is_served_is_what_was_recorded_last(written: Written) -> None:
-    followed = FollowedRun(written.path)
-    written.add("samples/nvml.csv", f"{written.start},61.5,99,0.1")
-    written.add("samples/nvml.csv", f"{written.start + 1},62.5,98,0.1")
-    written.add("samples/bmc.csv", f"{written.start},2800")
+@pytest.fixture
+def slow(tmp_path: Path) -> Written:
+    """A reading a minute: on a machine that stands still for a moment none grows old while it is looked at."""
+    return Written(tmp_path, period_seconds=60.0)
+
+
+def test_what_is_served_is_what_was_recorded_last(slow: Written) -> None:
+    followed = FollowedRun(slow.path)
+    slow.add("samples/nvml.csv", f"{slow.start},61.5,99,0.1")
+    slow.add("samples/nvml.csv", f"{slow.start + 1},62.5,98,0.1")
+    slow.add("samples/bmc.csv", f"{slow.start},2800")
     now = followed.look()
     assert now.readings == {GPU: 62.5, USE: 98.0, PUMP: 2800.0}
     assert (now.recording, now.simulated, now.phase) == (True, True, "")
-    with (written.path / "samples" / "nvml.csv").open("a") as file:
-        file.write(f"{written.start + 2},99")  # half a row
+    with (slow.path / "samples" / "nvml.csv").open("a") as file:
+        file.write(f"{slow.start + 2},99")  # half a row
     assert followed.look().readings[GPU] == 62.5
 
 
@@ -108,21 +116,16 @@ def test_a_missing_reading_is_gone_at_once_and_a_hung_source_after_a_while(writt
     assert followed.look().readings == {}
 
 
-def test_coverage_counts_what_was_due_also_where_no_row_came(written: Written) -> None:
-    written.event("phase", name="baseline")
-    followed = FollowedRun(written.path)
-    followed.look()
-    began = time.time()
+def test_coverage_counts_what_was_due_also_where_no_row_came(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = written.start
     for second in range(20):
         written.add("samples/nvml.csv", f"{began + second},{'' if second % 2 else 40},1,0.1")
-    text = (written.path / "events.jsonl").read_text()
-    (written.path / "events.jsonl").write_text("")
-    assert text
-    written.add("events.jsonl", json.dumps({"time": began - 41.5, "kind": "phase", "name": "baseline"}))
+    written.add("events.jsonl", json.dumps({"time": began, "kind": "phase", "name": "baseline"}))
+    monkeypatch.setattr(RunClock, "now", lambda _: began + 41.5)
     again = FollowedRun(written.path).look()
     assert again.phase == "baseline"
-    assert again.coverage[USE] == pytest.approx(20 / 40, abs=0.03)
-    assert again.coverage[GPU] == pytest.approx(10 / 40, abs=0.03)
+    assert again.coverage[USE] == 20 / 40
+    assert again.coverage[GPU] == 10 / 40
     assert again.coverage[PUMP] == 0.0
     written.note(state="finished")
     assert FollowedRun(written.path).look().coverage == {}
@@ -147,13 +150,13 @@ def test_events_and_requests_are_counted(written: Written) -> None:
     assert followed.look().requests == now.requests
 
 
-def test_a_run_that_cannot_be_read_serves_nothing_and_comes_back(written: Written) -> None:
-    followed = FollowedRun(written.path)
-    text = (written.path / "run.json").read_text()
-    (written.path / "run.json").write_text("{")
-    written.add("samples/nvml.csv", f"{written.start},61.5,99,0.1")
+def test_a_run_that_cannot_be_read_serves_nothing_and_comes_back(slow: Written) -> None:
+    followed = FollowedRun(slow.path)
+    text = (slow.path / "run.json").read_text()
+    (slow.path / "run.json").write_text("{")
+    slow.add("samples/nvml.csv", f"{slow.start},61.5,99,0.1")
     assert followed.look().readings == {}
-    (written.path / "run.json").write_text(text + " ")
+    (slow.path / "run.json").write_text(text + " ")
     assert followed.look().readings[GPU] == 61.5
 
 
@@ -161,30 +164,23 @@ def test_a_run_that_cannot_be_read_serves_nothing_and_comes_back(written: Writte
 
 
 @pytest.fixture
-def served(written: Written) -> Iterator[Endpoint]:
+def served(slow: Written) -> Iterator[Endpoint]:
     named = Named(bench='lab "7"\n', node="sk-secret", redact=lambda text: text.replace("sk-secret", "[key]"))
-    endpoint = Endpoint(Address(host="127.0.0.1", port=0), named=named, run=lambda: written.path)
+    endpoint = Endpoint(Address(host="127.0.0.1", port=0), named=named, run=lambda: slow.path)
     yield endpoint
     endpoint.close()
 
 
 def scraped(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
         found: str = answer.read().decode()
     return found
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def test_the_answer_is_prometheus_text_with_units_and_never_nan(written: Written, served: Endpoint) -> None:
-    written.event("phase", name="steady")
-    written.add("samples/nvml.csv", f"{written.start},61.5,99,0.1")
-    written.add("samples/bmc.csv", f"{written.start},nan")
+def test_the_answer_is_prometheus_text_with_units_and_never_nan(slow: Written, served: Endpoint) -> None:
+    slow.event("phase", name="steady")
+    slow.add("samples/nvml.csv", f"{slow.start},61.5,99,0.1")
+    slow.add("samples/bmc.csv", f"{slow.start},nan")
     until(lambda: GPU in scraped(served.address.url))
     text = scraped(served.address.url)
     samples = {
@@ -197,7 +193,7 @@ def test_the_answer_is_prometheus_text_with_units_and_never_nan(written: Written
     assert hot.labels == {"sensor": GPU, "device": "gpu0", "bench": 'lab "7"\n', "node": "[key]"}
     assert samples["pytest_thermal_sensor_ratio", USE].value == pytest.approx(0.99)
     info = samples["pytest_thermal_run_info", ""]
-    assert (info.value, info.labels["simulated"], info.labels["run"]) == (1.0, "true", written.path.name)
+    assert (info.value, info.labels["simulated"], info.labels["run"]) == (1.0, "true", slow.path.name)
     assert samples["pytest_thermal_phase", "steady"].value == 1.0
     assert samples["pytest_thermal_phase", "baseline"].value == 0.0
     assert "nan" not in text.lower()
@@ -205,7 +201,7 @@ def test_the_answer_is_prometheus_text_with_units_and_never_nan(written: Written
     assert {family.name for family in text_string_to_metric_families(text)} <= {
         name.removesuffix("_total") for name in METRICS
     }
-    written.add("samples/nvml.csv", f"{written.start + 1},,99,0.1")
+    slow.add("samples/nvml.csv", f"{slow.start + 1},,99,0.1")
     until(lambda: "pytest_thermal_sensor_celsius{" not in scraped(served.address.url))
 
 

@@ -68,7 +68,7 @@ def raising() -> Steady:
 
 class Hanging(Steady):
     def probe(self) -> Availability:
-        RELEASE.wait(60)
+        RELEASE.wait()
         return Availability(ok=True)
 
 

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -37,6 +38,8 @@ class FakePrometheus:
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     """Method, query and the header of authorization."""
     url: str = ""
+    clock: Callable[[], float] = time.time
+    """Unix time, by which samples are as old as they say."""
 
     def write(self, text: str, *, age_seconds: float = 0.0, **labels: str) -> None:
         """Add series, as an exporter's page has them; ``labels`` are the target's."""
@@ -64,7 +67,7 @@ class FakePrometheus:
         if self.refused and self.refused in query:
             said = {"status": "error", "errorType": "execution", "error": "many-to-many matching not allowed"}
             return 422, "application/json", json.dumps(said).encode()
-        now = time.time()
+        now = self.clock()
         if query.endswith("]"):
             data: object = {"resultType": "matrix", "result": [self._range(one, now) for one in self._of(query)]}
         else:

@@ -13,6 +13,7 @@ from pytest_thermal.sensors.source import Source
 from pytest_thermal.sensors.tools import known
 from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.tool_source import ToolSource
+from tests.patience import PATIENCE_SECONDS
 from tests.sensors.canned import OUTPUTS, read, values
 
 PRINTED = {
@@ -58,7 +59,7 @@ class Fake:
     def does(self, mode: str) -> None:
         Path(f"{self._path}.mode").write_text(mode)
 
-    def source(self, *, seconds: float | None = None) -> Source:
+    def source(self, *, seconds: float = PATIENCE_SECONDS) -> Source:
         environ = {"PATH": f"{self._path.parent}"}
         command = Command(self.tool.program, environ=environ)
         ways = known.tool_ways(self.tool)

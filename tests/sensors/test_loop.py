@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 from collections.abc import Iterator
@@ -14,11 +17,12 @@ import pytest
 
 from pytest_thermal.model import Reading
 from pytest_thermal.sensors.plausibility import Checked
-from pytest_thermal.sensors.tools import nvidia_smi
+from pytest_thermal.sensors.tools import command, nvidia_smi
 from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.loop import Loop, LoopBrokenError
 from pytest_thermal.sensors.tools.tool_source import ToolSource
+from tests.patience import PATIENCE_SECONDS, until
 
 HEADER = "index, temperature.gpu\n"
 
@@ -43,13 +47,19 @@ class Tool:
     def prints(self, text: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(text.encode())
-        os.set_blocking(self.process.stdin.fileno(), True)
-        time.sleep(0.1)  # for cat to hand it on
+        until(lambda: self._waiting() == len(text.encode()))  # cat has handed it on
+
+    def _waiting(self) -> int:
+        """Bytes that can be read."""
+        assert self.process.stdout is not None
+        (count,) = struct.unpack("i", fcntl.ioctl(self.process.stdout, termios.FIONREAD, b"\0" * 4))
+        return int(count)
 
     def close(self) -> None:
         if self.process.stdin is not None:
             self.process.stdin.close()
-        assert self.loop.close()
+        self.loop.close()
+        until(lambda: self.process.poll() is not None)
 
 
 @pytest.fixture
@@ -121,7 +131,9 @@ class Machine:
         program.chmod(0o755)
         self.command = Command(f"{program}", environ=os.environ)
         ways = [Way(tool=nvidia_smi.TOOL, query=nvidia_smi.TOOL.queries[0])]
-        self.source = Checked(ToolSource(name="nvidia-smi", command=self.command, ways=ways))
+        self.source = Checked(
+            ToolSource(name="nvidia-smi", command=self.command, ways=ways, deadline_seconds=PATIENCE_SECONDS)
+        )
 
     def celsius(self, value: float) -> None:
         (self.folder / "celsius.new").write_text(f"{value}")
@@ -142,7 +154,9 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made.source.close()
 
 
-def test_one_process_serves_all_readings_until_it_is_closed(machine: Machine) -> None:
+def test_one_process_serves_all_readings_until_it_is_closed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One that stands still for a moment is none that hangs.
+    monkeypatch.setattr(command, "LOOP_SECONDS", PATIENCE_SECONDS)
     machine.read()
     assert "loop" not in machine.calls()  # a list of sensors reads once
 
@@ -152,23 +166,24 @@ def test_one_process_serves_all_readings_until_it_is_closed(machine: Machine) ->
         time.sleep(0.3)
         return [one.value for one in machine.read()] == [30.0 + len(before)] * 2 and machine.calls() == before
 
-    deadline = time.monotonic() + 60.0
-    while not new_without_a_call():
-        assert time.monotonic() < deadline, "each reading was a call"
+    until(new_without_a_call)
     assert machine.calls().count("loop") == 1
     loop = machine.command._loop
     assert loop is not None
     machine.source.close()
+    until(lambda: loop.process.poll() is not None)
     assert loop.process.returncode == -9
 
 
 def test_one_that_ends_is_called_and_begun_again_and_given_up_at_last(machine: Machine) -> None:
     (machine.folder / "ends").touch()
-    deadline = time.monotonic() + 60.0
-    while machine.calls().count("loop") < 3:
+
+    def begun_again_and_again() -> bool:
         assert [reading.value for reading in machine.read()] == [50.0, 50.0]
         time.sleep(0.1)
-        assert time.monotonic() < deadline, "it was not begun again"
+        return machine.calls().count("loop") >= 3
+
+    until(begun_again_and_again)
     before = len(machine.calls())
     for _ in range(6):
         assert [reading.value for reading in machine.read()] == [50.0, 50.0]

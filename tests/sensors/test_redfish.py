@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
-import time
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +19,14 @@ from pytest_thermal.model import Missing, Reading
 from pytest_thermal.model.kinds import is_leak_detector, is_pump
 from pytest_thermal.recording import SourceOrder, create_run, read_run, start_recorder
 from pytest_thermal.sensors import SpecError, discover, open_source
+from pytest_thermal.sensors.redfish import client as client_module
 from pytest_thermal.sensors.redfish import link as link_module
+from pytest_thermal.sensors.redfish import source as source_module
 from pytest_thermal.sensors.redfish.reading_times import ReadingTimes
 from pytest_thermal.sensors.redfish.source import RedfishSource, make
 from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
-from tests.load.helpers import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.sensors.redfish_service import (
     CDU,
     CHASSIS,
@@ -52,6 +54,12 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
     # Both are for the gateway; a BMC is asked directly.
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    # The service is a thread of this process, which may stand still.
+    monkeypatch.setattr(link_module, "ONE_SECONDS", PATIENCE_SECONDS)
+    for name in ("READ_SECONDS", "WALK_SECONDS"):
+        monkeypatch.setattr(source_module, name, PATIENCE_SECONDS)
+    for name in ("CONNECT_SECONDS", "CLOSE_SECONDS"):
+        monkeypatch.setattr(client_module, name, PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -481,18 +489,26 @@ def test_a_service_that_hangs_is_given_up_and_said_so(serve: Open, monkeypatch: 
     service = serve(cdu())
     one = source(service)
     one.sensors()
-    monkeypatch.setattr(link_module, "ONE_SECONDS", 0.2)
+    once, released = link_module.Link._once, threading.Event()
+
+    def impatient(link: link_module.Link, method: str, path: str, *more: Any) -> Any:
+        """With what hangs alone: what answers here may be held up for long."""
+        monkeypatch.setattr(link_module, "ONE_SECONDS", 0.2 if path == PUMP_PATH else PATIENCE_SECONDS)
+        return once(link, method, path, *more)
 
     def hang(_method: str, path: str) -> Answer | None:
-        if path != PUMP_PATH:
-            return None
-        time.sleep(1.0)
-        return 200, {}, b"{}"
+        return (200, {}, b"{}") if path == PUMP_PATH and released.wait() else None
 
+    monkeypatch.setattr(link_module.Link, "_once", impatient)
     service.before = hang
-    reading = read(one)[PUMP]
-    assert (reading.missing, "gave no answer within 0.2 s" in reading.detail) == (Missing.TIMEOUT, True)
-    assert values(one)[LEAK] == 0
+    try:
+        for _ in range(2):
+            here = read(one)
+            assert here[PUMP].missing is Missing.TIMEOUT
+            assert "gave no answer within 0.2 s" in here[PUMP].detail
+            assert here[LEAK].value == 0
+    finally:
+        released.set()
 
 
 def test_a_service_that_is_gone_is_asked_once_a_reading(serve: Open) -> None:
@@ -686,20 +702,22 @@ def test_a_recording_ends_its_session_also_in_the_middle_of_a_reading(serve: Ope
     run = create_run(tmp_path / "runs", facts={"bench": {"name": "test"}})
     orders = [SourceOrder(source=spec, period_seconds=0.2)]
     held: list[str] = []
+    released = threading.Event()
 
     def hold(_method: str, path: str) -> Answer | None:
         if path == PUMP_PATH:
             held.append(path)
-            time.sleep(5.0)
+            released.wait()
         return None
 
-    with start_recorder(run, sources=orders, period_seconds=0.2, startup_seconds=60.0) as recorder:
-        recorder.wait_ready(60.0)
+    with start_recorder(run, sources=orders, period_seconds=0.2, startup_seconds=PATIENCE_SECONDS) as recorder:
+        recorder.wait_ready(PATIENCE_SECONDS)
         until(lambda: len(read_run(run).series.get(PUMP, ())) >= 2)
         assert len(service.sessions) == 1
         if hangs:
             service.before = hold
             until(lambda: bool(held))
     until(lambda: not service.sessions)
+    released.set()
     assert service.logins == 1
     assert not [path for path in run.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]

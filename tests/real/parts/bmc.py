@@ -85,7 +85,7 @@ def simulated_bmc(folder: Path, *, name: str = "bmc", without: Collection[int] =
     (home / "bmc.sdrs").write_text(_records(sensors))
     compiled = subprocess.run(
         ["sdrcomp", "-o", str(state / "sdr.20.main"), str(home / "bmc.sdrs")],
-        capture_output=True, text=True, check=False, timeout=20,
+        capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     if compiled.returncode:
         raise PartFailedError(f"sdrcomp: {compiled.stdout}{compiled.stderr}")
@@ -94,7 +94,7 @@ def simulated_bmc(folder: Path, *, name: str = "bmc", without: Collection[int] =
         asked = subprocess.run(
             ["ipmitool", "-I", "lanplus", "-C", str(CIPHER_SUITE), "-N", "1", "-R", "1", "-H", "127.0.0.1",
              "-p", str(port), "-U", USER, "-E", "sdr", "elist", "full"],
-            env={**os.environ, "IPMI_PASSWORD": PASSWORD}, capture_output=True, check=False, timeout=20,
+            env={**os.environ, "IPMI_PASSWORD": PASSWORD}, capture_output=True, check=False, timeout=120,
         )  # fmt: skip
         # A sensor has no reading before its file was looked at.
         return bmc if asked.stdout.count(b"| ok ") == len(values) and b"| 3200 RPM" in asked.stdout else None

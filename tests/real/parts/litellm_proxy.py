@@ -141,5 +141,5 @@ def _proxy(
 
 def _alive(base: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{base}/health/liveliness", timeout=2.0, trust_env=False).status_code == 200
+        return httpx.get(f"{base}/health/liveliness", timeout=20.0, trust_env=False).status_code == 200
     return False

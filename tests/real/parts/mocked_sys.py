@@ -17,8 +17,8 @@ from tests.real.parts.errors import PartFailedError, PartUnavailableError
 from tests.real.parts.process import CHILDREN, served
 
 _NEEDED = ("umockdev-run", "strace")
-_ATTACH_SECONDS = 10.0
-_STOP_SECONDS = 30.0
+_ATTACH_SECONDS = 90.0
+_STOP_SECONDS = 90.0
 
 _BOX = {
     "/devices/virtual/thermal/thermal_zone0": ("thermal", {"type": "acpitz", "temp": "27800"}),

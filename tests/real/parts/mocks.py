@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from tests.patience import PATIENCE_SECONDS
 from tests.real.parts import installs
 from tests.real.parts.keys import fresh_key
 from tests.real.parts.process import free_ports, line_after, retried_on_taken_address, served
@@ -112,7 +113,7 @@ class Llmock:
 
     def _ask(self, method: str, what: str, **more: Any) -> httpx.Response:
         address = self.url.removesuffix("/v1")
-        answer = httpx.request(method, f"{address}/_llmock/{what}", trust_env=False, timeout=10.0, **more)
+        answer = httpx.request(method, f"{address}/_llmock/{what}", trust_env=False, timeout=PATIENCE_SECONDS, **more)
         return answer.raise_for_status()
 
 
@@ -138,7 +139,7 @@ def llmock_server(work: Path, name: str, options: Sequence[str] = ()) -> Iterato
 def _when_healthy(address: str, mock: Llmock) -> Callable[[], Llmock | None]:
     def ready() -> Llmock | None:
         with contextlib.suppress(httpx.TransportError):
-            if httpx.get(f"{address}/_llmock/scenario", timeout=2.0, trust_env=False).status_code == 200:
+            if httpx.get(f"{address}/_llmock/scenario", timeout=20.0, trust_env=False).status_code == 200:
                 return mock
         return None
 

@@ -36,7 +36,7 @@ def served(
     ready: Callable[[], Found | None],
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
-    start_seconds: float = 60.0,
+    start_seconds: float = 120.0,
 ) -> Iterator[Found]:
     """Run `command` until the block ends; yields what `ready` found once it is no longer None.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from tests.patience import PATIENCE_SECONDS
 from tests.real.parts.bmc import PASSWORD, USER, Bmc
 from tests.real.parts.errors import PartUnavailableError
 from tests.real.parts.process import free_ports, served
@@ -24,7 +25,8 @@ _NEEDED = {
     "prometheus-node-exporter": "prometheus-node-exporter",
 }
 """Programs, and Debian's packages that have them."""
-SCRAPE_SECONDS = 1
+SCRAPE_SECONDS = 2
+"""A BMC takes most of a second, and more where the machine is busy."""
 
 
 @dataclass(kw_only=True)
@@ -74,8 +76,10 @@ class Prometheus:
 
     def asked(self, query: str) -> list[dict[str, Any]]:
         """What it answers to a query, asked by nothing of ours."""
-        answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False).raise_for_status()
-        found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        answer = httpx.get(
+            f"{self.url}/api/v1/query", params={"query": query}, timeout=PATIENCE_SECONDS, trust_env=False
+        )
+        found: list[dict[str, Any]] = answer.raise_for_status().json()["data"]["result"]
         return found
 
 

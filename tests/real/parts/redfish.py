@@ -79,7 +79,7 @@ def simulated_redfish_bmc(folder: Path) -> Iterator[RedfishBmc]:
     home.mkdir()
     hashed = subprocess.run(
         [str(python), "-c", f"import bcrypt; print(bcrypt.hashpw({PASSWORD.encode()!r}, bcrypt.gensalt(4)).decode())"],
-        capture_output=True, text=True, check=True, timeout=30,
+        capture_output=True, text=True, check=True, timeout=120,
     ).stdout.strip()  # fmt: skip
     (home / "users").write_text(f"{USER}:{hashed}\n")
     machine = {"uuid": "da69abcc-dae0-4913-9a7b-d344043097c0", "name": "node", "power_state": "On",
@@ -105,7 +105,7 @@ def _answers(url: str, part: Any) -> Callable[[], Any]:
     def ready() -> Any:
         with contextlib.suppress(httpx.TransportError):
             # Its certificate is for those that are to be tested.
-            if httpx.get(url, timeout=2.0, trust_env=False, verify=False).status_code == 200:
+            if httpx.get(url, timeout=20.0, trust_env=False, verify=False).status_code == 200:
                 return part
         return None
 

@@ -36,7 +36,7 @@ class Slurm:
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=120,
         )
         if done.returncode:
             raise PartFailedError(f"sbatch: {done.stdout}{done.stderr}")
@@ -45,7 +45,7 @@ class Slurm:
     def ask(self, *command: str) -> str:
         """What a command of Slurm's answers."""
         return subprocess.run(
-            command, env={**os.environ, **self.environ}, capture_output=True, text=True, check=False, timeout=30
+            command, env={**os.environ, **self.environ}, capture_output=True, text=True, check=False, timeout=120
         ).stdout
 
 

@@ -39,7 +39,7 @@ def _server(home: Path, program: str) -> Iterator[Sshd]:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     for name in ("host", "id"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(home / name)], check=True, timeout=20)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(home / name)], check=True, timeout=120)
     (home / "id.pub").rename(home / "authorized_keys")
     # Of a root that starts it, it asks for this folder.
     with contextlib.suppress(OSError):

@@ -60,7 +60,7 @@ def main(rules: Path) -> None:
     try:
         configuration = _CONFIGURATIONS / name
         configuration.mkdir(parents=True)
-        (configuration / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        (configuration / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:5\n")
         _ip("netns", "add", name)
         _ip("-n", name, "link", "set", "lo", "up")
         _ip("netns", "exec", name, "nft", "-f", str(rules))
