@@ -28,6 +28,8 @@ class Input:
     """The driver's label, else ``temp1``."""
     labelled: bool
     limits: Mapping[str, float]
+    fault: Path | None = None
+    """Where the driver says whether the sensor is broken, such as an open diode; None where it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,11 @@ class Chip:
         """Its inputs of one kind, by number."""
         return [one for one in self.inputs if one.kind == kind]
 
+    def is_the_same(self) -> bool:
+        """Whether what now has its number is this chip. Another gets the number of one that went."""
+        home = self.folder.parent if self.folder.name == "device" else self.folder
+        return read_text(self.folder / "name") == self.name and _place(home) == self.place
+
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
@@ -65,6 +72,10 @@ class Zone:
     def identity(self) -> str:
         """What stays with it over a reboot: its number does not."""
         return f"zone:{self.type}@{self.place}" if self.place else f"zone:{self.type}"
+
+    def is_the_same(self) -> bool:
+        """Whether what now has its number is this zone."""
+        return read_text(self.folder / "type") == self.type and _place(self.folder) == self.place
 
 
 def chips(sysfs: Path) -> list[Chip]:
@@ -153,6 +164,7 @@ def _inputs(base: Path) -> list[Input]:
             label=label or stem,
             labelled=bool(label),
             limits=_limits(base, stem),
+            fault=base / f"{stem}_fault" if f"{stem}_fault" in names else None,
         )
     return list(found.values())
 
