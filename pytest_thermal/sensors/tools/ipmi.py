@@ -117,6 +117,8 @@ def _answer(said: Sequence[_Said], refused: Sequence[str]) -> Answer:
     # The whole list again is no second set of sensors.
     half = len(said) // 2
     said = said[:half] if half and said[:half] == said[half:] else said
+    # Nor is a line again, where it tells the sensor's number.
+    said = [one for order, one in enumerate(said) if not (one.number and one in said[:order])]
     marks = [" ".join(filter(None, (one.name, one.number, one.entity))) for one in said]
     times = Counter(marks)
     seen: Counter[str] = Counter()
