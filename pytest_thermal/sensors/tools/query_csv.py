@@ -48,15 +48,15 @@ def query_rows(
     known = frozenset({*dotted, *_DESCRIBES, *(name.casefold() for name in asked)})
     first = next((number for number, line in enumerate(out.lines) if _is_header(line, known)), None)
     if first is not None:
-        names, blocks = split_csv(out.lines[first]), _blocks(out.lines[first:])
+        columns, blocks = split_csv(out.lines[first]), _blocks(out.lines[first:])
     elif asked and any("noheader" in one for one in arguments):
-        names, blocks = asked, [out.lines]
+        columns, blocks = asked, [out.lines]
     else:
         return None
     rows: list[Row] = []
     refused: list[str] = []
     for block in blocks:
-        found, torn = csv_rows(block, names)
+        found, torn = csv_rows(block, columns)
         refused += torn
         for order, cells in enumerate(found):
             if all(shaped(raw.text) for name, raw in cells.items() if name in figures):
