@@ -90,6 +90,25 @@ def test_a_figure_that_comes_and_goes_costs_no_device() -> None:
     assert set(values(source)) >= set(right) - {"gpu0.power_watts", "gpu0.instant.power_watts"}
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_of_a_tool_too_slow_to_be_asked_again_a_whole_answer_has_to_do(
+    whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    data = (OUTPUTS / "npu-smi_info_910b.txt").read_bytes()
+
+    def out(_arguments: Sequence[str]) -> bytes:
+        clock[0] += 40.0
+        return data if whole else without(data, 7)
+
+    monkeypatch.setattr("pytest_thermal.sensors.tools.asking.time.monotonic", lambda: clock[0])
+    canned = Canned(out)
+    availability = own_tool(canned, "npu-smi").probe()
+    assert canned.calls == [["info"]]
+    assert availability.ok is whole
+    assert whole or "too slow to be asked again" in availability.reason
+
+
 def test_an_answer_is_confirmed_by_one_more_call_and_not_asked_for_thrice() -> None:
     canned = Canned((OUTPUTS / "npu-smi_info_910b.txt").read_bytes())
     source = own_tool(canned, "npu-smi")

@@ -159,6 +159,7 @@ class Asker:
                     return self._round(way, seconds)
                 asked = self._asked(way, ran, answer)
             return asked
+        begun = time.monotonic()
         # Several layouts may be what one command prints: it is run once.
         if self._arguments in outputs:
             ran = outputs[self._arguments][0]
@@ -167,19 +168,21 @@ class Asker:
             ran, answer = outputs[self._arguments] = self._call(way, self._arguments, seconds)
         known = [(identity,) for identity in way.tool.census()] if way.tool.census else []
         ran, answer = self._adapted(way, ran, answer, known, seconds)
-        return self._confirmed(way, self._asked(way, ran, answer), seconds)
+        return self._confirmed(way, self._asked(way, ran, answer), begun=begun, seconds=seconds)
 
-    def _confirmed(self, way: Way, first: Asked, seconds: float) -> Asked:
+    def _confirmed(self, way: Way, first: Asked, *, begun: float, seconds: float) -> Asked:
         """An answer that another agrees with: which devices there are, and what each offers.
 
         A whole answer is preferred to one that is not. Where no two agree in what is offered, such as by a sensor that
-        comes and goes, two have to agree in the devices; else there is none.
+        comes and goes, two have to agree in the devices; else there is none. All of it takes at most ``seconds`` since
+        it was ``begun``: of a tool too slow to be asked again, one whole answer has to do.
         """
         if not first.rows:
             return first
-        until = time.monotonic() + seconds
+        took = time.monotonic() - begun
+        until = begun + seconds
         answers = [first]
-        while len(answers) < _MOST_FIRST_ANSWERS and time.monotonic() < until:
+        while len(answers) < _MOST_FIRST_ANSWERS and time.monotonic() + took < until:
             ran, answer = self._call(way, self._arguments, max(_LEAST_SECONDS, until - time.monotonic()))
             newest = self._asked(way, ran, answer)
             alike = any(_shape(one, way.tool) == _shape(newest, way.tool) for one in answers)
@@ -193,7 +196,9 @@ class Asker:
             sure = [one for one, shape in zip(told, shapes, strict=True) if shapes.count(shape) >= least]
             if sure:
                 return min(sure, key=lambda one: one.cut)
-        said = f"its answers do not agree in what devices there are: {_named(answers[0])}, then {_named(answers[1])}"
+        said = f"its answers do not agree in what devices there are: {', then '.join(map(_named, answers[:2]))}"
+        if len(answers) == 1:
+            said = f"its answer is not whole, and it is too slow to be asked again: {first.problems[0].said}"
         return Asked(rows=(), problems=(Problem(missing=Missing.NOT_UNDERSTOOD, said=said),))
 
     def _round(self, way: Way, seconds: float) -> Asked:

@@ -57,7 +57,9 @@ _STATES = (
 """What discrete sensors say (IPMI 2.0, table 42-2, in ipmitool's words): the first that fits is what it means."""
 _NO_WORD = "(no state that ipmitool has a word for)"
 """An empty cell: nothing is asserted, or a state of the maker's own, for which ipmitool prints nothing either."""
-_OF_WELL_BEING = re.compile(r"(?<![a-z])(?:ok|good|normal|healthy|dry|present|presence|no leak)(?![a-z])", re.IGNORECASE)
+_OF_WELL_BEING = re.compile(
+    r"(?<![a-z])(?:ok|good|normal|healthy|dry|present|presence|no leak)(?![a-z])", re.IGNORECASE
+)
 """In the name of a detector: asserted may be the good news then."""
 _EITHER_WAY = re.compile(r"(?:de)?asserted|performance", re.IGNORECASE)
 _ALL = ("sdr", "elist", "all")
