@@ -252,7 +252,9 @@ def test_cards_give_way_to_those_that_a_driver_counts(ids: str, left: int, serve
 
 def test_a_card_that_the_bench_names_stays(served: list[Service]) -> None:
     service, _ = source(served, tray({"GPU_0": 61, "GPU_1": 62}))
-    found = both(service, "gpu5.temperature_celsius", gpu0=f"{PROCESSORS}/GPU_1/EnvironmentMetrics#TemperatureCelsius")
-    (redfish,) = [one for one in found.found if one.spec.name == "redfish"]
-    assert [sensor.id for sensor in redfish.sensors] == ["gpu0.temperature_celsius"]
-    assert redfish.readings["gpu0.temperature_celsius"].value == 62
+    for name, count in (("GPU_1", 4), (f"{PROCESSORS}/GPU_1/EnvironmentMetrics#TemperatureCelsius", 1)):
+        found = both(service, "gpu5.temperature_celsius", gpu0=name)
+        (redfish,) = [one for one in found.found if one.spec.name == "redfish"]
+        assert {sensor.device for sensor in redfish.sensors} == {"gpu0"}
+        assert len(redfish.sensors) == count
+        assert redfish.readings["gpu0.temperature_celsius"].value == 62
