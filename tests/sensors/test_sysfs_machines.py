@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_thermal.model import Missing, Reading
+from pytest_thermal.recording.naming import Naming
 from pytest_thermal.sensors import Source
 from pytest_thermal.sensors.plausibility import Checked
 from pytest_thermal.sensors.sysfs import cpu_temperature, hwmon, thermal_zones
@@ -195,3 +196,14 @@ def test_another_device_that_gets_the_number_of_one_that_went_is_not_read_for_it
     shutil.rmtree(root / f"{HWMON}4")
     tree(root, chip(4, "nvme", "nvme0", temp1="Composite 43000"))
     assert values(drives) == {"nvme0": 43}
+
+
+def test_zones_of_one_type_are_two_processors_in_a_recording_too(tmp_path: Path) -> None:
+    files = {**zone(0, "x86_pkg_temp", 50_000), **zone(1, "x86_pkg_temp", 61_000), **sockets(2)}
+    source = processors(tree(tmp_path, files))
+    assert values(source) == {"cpu0.package": 50, "cpu1.package": 61}
+    # A recording tells devices by their identities.
+    assert [sensor.id for sensor in Naming(source.sensors()).assign(source.sensors())] == [
+        "cpu0.package.temperature_celsius",
+        "cpu1.package.temperature_celsius",
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -118,11 +119,23 @@ def choose(
     same = [zone for zone in zones if zone.type == "x86_pkg_temp" and zone.folder / "temp" not in choice.paths]
     return replace(
         choice,
+        parts=_each_its_own(choice.parts),
         rejected=(
             *choice.rejected,
             *((_zone_part(zone, 0, slug(zone.type)), say("the same sensor as the driver's")) for zone in same),
         ),
     )
+
+
+def _each_its_own(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts, those that the kernel calls alike (zones of two sockets) apart by their order."""
+    times: Counter[str] = Counter()
+    found = []
+    for part in parts:
+        times[part.identity] += 1
+        number = times[part.identity]
+        found.append(replace(part, identity=f"{part.identity}#{number}") if number > 1 else part)
+    return tuple(found)
 
 
 def _part(chip: Chip, one: Input, *, cpu: int, part: str, offset_kelvin: float = 0.0) -> Part:

@@ -128,9 +128,10 @@ def _write(tree: Path) -> None:
 
     put("/redfish/v1", {"ThermalEquipment": link("ThermalEquipment"), "Systems": link("Systems")})
     collection("/redfish/v1/Systems", {"Tray": {"Processors": link("Systems/Tray/Processors")}})
-    gpu = {"ProcessorType": "GPU", "EnvironmentMetrics": link("Systems/Tray/Processors/GPU_3/EnvironmentMetrics")}
+    metrics = "Systems/Tray/Processors/GPU_3/EnvironmentMetrics"
+    gpu = {"ProcessorType": "GPU", "EnvironmentMetrics": link(metrics)}
     collection("/redfish/v1/Systems/Tray/Processors", {"GPU_3": gpu})
-    put(gpu["EnvironmentMetrics"]["@odata.id"], {"TemperatureCelsius": {"Reading": 57.5}})
+    put(f"/redfish/v1/{metrics}", {"TemperatureCelsius": {"Reading": 57.5}})
     put("/redfish/v1/ThermalEquipment", {"CDUs": {"@odata.id": "/redfish/v1/ThermalEquipment/CDUs"}})
     parts = ("Pumps", "SecondaryCoolantConnectors", "LeakDetection")
     collection("/redfish/v1/ThermalEquipment/CDUs", {"1": {one: {"@odata.id": f"{_CDU}/{one}"} for one in parts}})
