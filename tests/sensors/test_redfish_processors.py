@@ -183,10 +183,24 @@ def test_the_tray_is_walked_once_with_few_requests(levels: bool, served: list[Se
     assert len(service.asked) == 16
 
 
-def test_of_a_crowd_of_processors_the_first_are_asked(served: list[Service]) -> None:
-    service, one = source(served, tray({f"GPU_{number}": 50 for number in range(70)}))
-    assert "70 processors" in one.probe().reason
-    assert sum("EnvironmentMetrics" in path for _, path in service.asked) == 64
+def test_of_a_crowd_of_processors_the_first_are_asked(served: list[Service], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_thermal.sensors.redfish.walk._MOST_PROCESSORS", 2)
+    service, one = source(served, tray({f"GPU_{number}": 50 for number in range(4)}))
+    assert "HGX_0 has 4 processors" in one.probe().reason
+    assert sum("EnvironmentMetrics" in path for _, path in service.asked) == 2
+
+
+def test_a_number_without_end_costs_no_other_reading(served: list[Service]) -> None:
+    tree = tray({"GPU_0": 61, "GPU_1": 62})
+    endless = 10**400
+    tree[f"{PROCESSORS}/GPU_0/EnvironmentMetrics"]["PowerLimitWatts"] = {"SetPoint": endless}
+    tree[f"{ROOT}/Chassis/GPU_0/Sensors/GPU_0_TEMP_0"]["Thresholds"] = {"UpperCritical": {"Reading": endless}}
+    service, one = source(served, tree)
+    assert values(one)["gpu0.power_watts"] == 610
+    service.tree[f"{PROCESSORS}/GPU_0/EnvironmentMetrics"]["PowerWatts"] = {"Reading": endless}
+    found = {reading.sensor_id: reading for reading in one.read()}
+    assert found["gpu0.power_watts"].missing is Missing.NOT_UNDERSTOOD
+    assert found["gpu0.temperature_celsius"].value == 61
 
 
 # ------------------------------------------------------------------------------------------ beside what is inside

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.plausibility import plausible_limits
 from pytest_thermal.sensors.redfish.resources import source_of
-from pytest_thermal.sensors.redfish.things import Quantity, Resource, Thing
+from pytest_thermal.sensors.redfish.things import Quantity, Resource, Thing, number_in
 from pytest_thermal.sensors.sysfs.files import natural, slug
 
 _WORDS = {"CPU": "cpu", "GPU": "gpu", "Accelerator": "gpu"}
@@ -66,8 +66,8 @@ def numbered(members: Sequence[tuple[str, Resource]], system: str) -> list[Proce
 def environment(uri: str, resource: Resource, processor: Processor) -> Iterator[Thing]:
     """``EnvironmentMetrics`` of a processor: its temperature and power."""
     limit = resource.get("PowerLimitWatts")
-    cap = limit.get("SetPoint") if isinstance(limit, Mapping) else None
-    limits = {"cap": float(cap)} if isinstance(cap, int | float) and not isinstance(cap, bool) else {}
+    cap = number_in(limit.get("SetPoint")) if isinstance(limit, Mapping) else None
+    limits = {} if cap is None else {"cap": cap}
     for key, quantity, unit, told in (
         ("TemperatureCelsius", "temperature_celsius", Unit.CELSIUS, {}),
         ("PowerWatts", "power_watts", Unit.WATTS, plausible_limits(Unit.WATTS, limits)),

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.bmc_names import MARGIN, POWER, SHARE, SPEED, TEMPERATURE, called, left_out, measures
 from pytest_thermal.sensors.plausibility import plausible_limits
-from pytest_thermal.sensors.redfish.things import Member, Quantity, Resource, Thing
+from pytest_thermal.sensors.redfish.things import Member, Quantity, Resource, Thing, number_in
 from pytest_thermal.sensors.redfish.units import Measure, measure
 from pytest_thermal.sensors.sysfs.files import slug
 
@@ -243,7 +243,7 @@ def power(uri: str, resource: Resource, around: str) -> Iterator[Thing]:
         members = resource.get(array)
         for one in _members(members):
             member = _member(array, one, members, ("MemberId", "Name", "@odata.id"))
-            key = next((key for key in keys if isinstance(one.get(key), int | float)), keys[0])
+            key = next((key for key in keys if number_in(one.get(key)) is not None), keys[0])
             if member is not None:
                 name = name_of(one, array)
                 yield Thing(
@@ -258,8 +258,8 @@ def power(uri: str, resource: Resource, around: str) -> Iterator[Thing]:
 def _temperature(uri: str, one: Resource, around: str, member: Member, *, key: str) -> Thing:
     name, context = name_of(one), str(one.get("PhysicalContext") or "")
     quantity, why = _named(name, Unit.CELSIUS, context)
-    told = {limit: one.get(cell) for cell, limit in _OLD_THRESHOLDS.items()}
-    limits = {limit: float(value) for limit, value in told.items() if isinstance(value, int | float)}
+    told = {limit: number_in(one.get(cell)) for cell, limit in _OLD_THRESHOLDS.items()}
+    limits = {limit: value for limit, value in told.items() if value is not None}
     return Thing(
         uri=uri,
         name=name,
@@ -280,8 +280,8 @@ def _temperature(uri: str, one: Resource, around: str, member: Member, *, key: s
 def _old_fan(uri: str, one: Resource, around: str, member: Member) -> Thing:
     key = "Reading" if "Reading" in one or "CurrentReading" not in one else "CurrentReading"
     found = measure(one.get("ReadingUnits") or one.get("Units"))
-    value = one.get(key)
-    untold = found is None and isinstance(value, int | float) and value <= 100
+    value = number_in(one.get(key))
+    untold = found is None and value is not None and value <= 100
     is_share = found is not None and found.unit is Unit.PERCENT
     name = name_of(one, "fan")
     return Thing(
@@ -328,8 +328,8 @@ def _limits(found: Measure, thresholds: object) -> dict[str, float]:
     limits = {}
     for cell, limit in _THRESHOLDS.items():
         told = thresholds.get(cell) if isinstance(thresholds, Mapping) else None
-        value = told.get("Reading") if isinstance(told, Mapping) else None
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        value = number_in(told.get("Reading")) if isinstance(told, Mapping) else None
+        if value is not None:
             limits[limit] = value * found.scale + found.offset
     return plausible_limits(found.unit, limits)
 
