@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_thermal.model import Missing, Reading
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.recording.naming import Naming
 from pytest_thermal.sensors import Source
 from pytest_thermal.sensors.plausibility import Checked
 from pytest_thermal.sensors.sysfs import cpu_temperature, hwmon, thermal_zones
+from tests.sensors.damage import cheaply
 
 HWMON, ZONES = "class/hwmon/hwmon", "class/thermal/thermal_zone"
 
@@ -93,6 +98,18 @@ def test_a_node_that_is_lost_moves_no_other_into_the_first_processor(tmp_path: P
     assert alone == {"cpu1.package": 61}
 
 
+def test_where_the_kernel_says_on_which_node_a_chip_is_that_counts(tmp_path: Path) -> None:
+    """Of the second socket's four dies none has a driver: by their count alone, these would be two and two."""
+    files = {**amd({0: 50_000, 1: 51_000, 2: 52_000, 3: 53_000}), **sockets(2)}
+    for number in (3, 4, 5, 6):
+        files[f"devices/{files[f'{HWMON}{number}/device']}/numa_node"] = 6 - number
+    for node in range(8):
+        files[f"devices/system/node/node{node}/cpulist"] = f"{node // 4}"
+    found = values(processors(tree(tmp_path, files)))
+    assert {name for name in found if "die" not in name} == {"cpu0.package"}
+    assert found["cpu0.package"] == 53
+
+
 def test_the_dies_of_one_processor_have_its_hottest(tmp_path: Path) -> None:
     found = values(processors(tree(tmp_path, {**amd({0: 61_000, 1: 64_500}), **sockets(1)})))
     assert found == {"cpu0.package": 64.5, "cpu0.die0": 61, "cpu0.die1": 64.5}
@@ -146,6 +163,7 @@ def test_boards_and_servers_without_a_driver_of_their_own(
         ({**chip(2, "apm_xgene", temp1="SoC Temperature 58000"), **sockets(2)}, ["1 chips apm_xgene", "2 processors"]),
         ({**zone(0, "cpu-thermal", 50_000), **sockets(2)}, ["1 zones cpu-thermal", "2 processors"]),
         ({**zone(0, "cluster0-thermal", 50_000), **zone(1, "cluster1-thermal", 51_000), **sockets(2)}, ["cluster1"]),
+        (chip(0, "k10temp", temp1="Something 50000"), ["none of the temperatures", "k10temp"]),
         ({**chip(0, "scmi_sensors", temp1="CPU_PROC_TEMP 50000"), **sockets(2)}, ["2 processors", "CPU_PROC_TEMP"]),
     ],
 )
@@ -207,3 +225,53 @@ def test_zones_of_one_type_are_two_processors_in_a_recording_too(tmp_path: Path)
         "cpu0.package.temperature_celsius",
         "cpu1.package.temperature_celsius",
     ]
+
+
+DRIVERS = (
+    "coretemp", "k10temp", "zenpower", "zhaoxin_cputemp", "cpu_hwmon", "cpu-hwmon", "scmi_sensors", "apm_xgene", "nvme",
+    "amdgpu", "acpitz", "nct6775",
+)  # fmt: skip
+PLACES = ("", "0000:00:18.3", "0000:00:1a.3", "0000:00:19.3", "coretemp.1", "nvme0")
+LABELS = (
+    "", "Package id 0", "Package id 1", "Core 0", "Tctl", "Tdie", "Tccd1", "CPU_TEMP_0", "CPU_TEMP_1",
+    "SoC Temperature", "junction", "Composite", "What is this",
+)  # fmt: skip
+TYPES = ("x86_pkg_temp", "cpu-thermal", "cpu-thermal0", "cluster0-thermal", "soc-thermal", "acpitz", "")
+RAW = st.sampled_from((51_000, 52_000, 63_500, 0, -1_000, 45, 127_000, 255, -274_000, "none", ""))
+
+
+@cheaply(examples=25)
+@given(
+    found=st.lists(
+        st.tuples(
+            st.sampled_from(DRIVERS),
+            st.sampled_from(PLACES),
+            st.lists(st.tuples(st.sampled_from(LABELS), RAW), max_size=4),
+        ),
+        max_size=5,
+    ),
+    types=st.lists(st.tuples(st.sampled_from(TYPES), RAW), max_size=4),
+    packages=st.integers(0, 3),
+)
+def test_whatever_there_is_no_two_sensors_are_one(
+    found: list[tuple[str, str, list[tuple[str, object]]]], types: list[tuple[str, object]], packages: int
+) -> None:
+    files = sockets(packages)
+    for number, (driver, place, inputs) in enumerate(found):
+        named = {f"temp{order}": f"{label} {raw}" for order, (label, raw) in enumerate(inputs, start=1)}
+        files |= chip(number, driver, place, **named)
+    for number, (kind, raw) in enumerate(types):
+        files |= zone(number, kind, raw)
+    with tempfile.TemporaryDirectory() as folder:
+        root = tree(Path(folder), files)
+        for make in (cpu_temperature.make, hwmon.make, thermal_zones.make):
+            source = Checked(make(sysfs=f"{root}", proc=f"{root / 'proc'}"))
+            assert source.probe().ok or source.probe().reason
+            sensors = source.sensors()
+            assert [reading.sensor_id for reading in source.read()] == [sensor.id for sensor in sensors]
+            assert [sensor.id for sensor in Naming(sensors).assign(sensors)] == [sensor.id for sensor in sensors]
+            # These count their processors themselves.
+            by_label = {driver for driver, _, _ in found} & {"coretemp", "cpu-hwmon"}
+            known = set() if by_label else {f"cpu{cpu}" for cpu in range(packages)}
+            assert not known or {one.device for one in sensors if kind_of(one.device) is Kind.CPU} <= known
+            source.close()

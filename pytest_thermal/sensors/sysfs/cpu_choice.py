@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.sysfs.files import slug
@@ -88,20 +89,26 @@ class Choice:
 
 
 def choose(
-    chips: Sequence[Chip], zones: Sequence[Zone], *, model: str, packages: Mapping[int, Sequence[int]]
+    chips: Sequence[Chip],
+    zones: Sequence[Zone],
+    *,
+    model: str,
+    packages: Mapping[int, Sequence[int]],
+    nodes: Mapping[int, int] = MappingProxyType({}),
 ) -> Choice:
     """The processor's temperatures.
 
-    ``model`` is the processor's name, for the offsets of some; ``packages`` their logical CPUs.
+    ``model`` is the processor's name, for the offsets of some; ``packages`` their logical CPUs; ``nodes`` which of
+    these a NUMA node is of.
     """
     by_driver: tuple[tuple[tuple[str, ...], Callable[[list[Chip]], Choice]], ...] = (
         (("coretemp",), _coretemp),
-        (("k10temp",), lambda found: _amd(found, model, packages)),
-        (("zenpower",), lambda found: _amd(found, model, packages)),
+        (("k10temp",), lambda found: _amd(found, model, packages, nodes)),
+        (("zenpower",), lambda found: _amd(found, model, packages, nodes)),
         (("zhaoxin_cputemp", "via_cputemp"), _cores_without_package),
         (("cpu_hwmon",), lambda found: _loongarch(found, packages)),
         (("cpu-hwmon",), _sockets),
-        (("apm_xgene",), lambda found: _one_each(found, packages)),
+        (("apm_xgene",), lambda found: _one_each(found, packages, nodes)),
         (("scmi_sensors", "scpi_sensors"), lambda found: _firmware(found, packages)),
     )
     choice = Choice()
@@ -192,19 +199,23 @@ def _intel_die(chip: Chip, cpu: int) -> list[Part]:
 
 def _processor(cpu: int, dies: Sequence[Sequence[Part]]) -> list[Part]:
     """A processor's parts from those of its dies, of each of which the first is the whole die."""
-    if len(dies) == 1:
-        return list(dies[0])
+    if len(dies) <= 1:
+        return [part for die in dies for part in die]
     wholes = [replace(die[0], part=f"die{number}") for number, die in enumerate(dies)]
     others = [replace(part, part=f"die{number}_{part.part}") for number, die in enumerate(dies) for part in die[1:]]
     return [_hottest(wholes, cpu=cpu, what="dies"), *wholes, *others]
 
 
-def _amd(chips: list[Chip], model: str, packages: Mapping[int, Sequence[int]]) -> Choice:
+def _amd(chips: list[Chip], model: str, packages: Mapping[int, Sequence[int]], nodes: Mapping[int, int]) -> Choice:
     """A chip a node of the processor's fabric. The first EPYC, its Threadripper and Hygon's have up to four in each."""
     places = [_NODE.fullmatch(chip.place) for chip in chips]
     numbers = [int(place[1], 16) if place else order for order, place in enumerate(places)]
     numbered = sorted(zip(numbers, chips, strict=True), key=lambda one: one[0])
-    of_cpu = _of_nodes([number for number, _ in numbered], packages)
+    of_cpu = _told_by_kernel([chip for _, chip in numbered], nodes) or _of_nodes(
+        [number for number, _ in numbered], packages
+    )
+    if packages and max(of_cpu) >= len(packages):
+        return _untold(chips, packages)
     dies: dict[int, list[list[Part]]] = {}
     rejected: list[tuple[Part, str]] = []
     for cpu, (_, chip) in zip(of_cpu, numbered, strict=True):
@@ -216,6 +227,22 @@ def _amd(chips: list[Chip], model: str, packages: Mapping[int, Sequence[int]]) -
             rejected.append((replace(control, part=part), why))
     parts = [part for cpu in sorted(dies) for part in _processor(cpu, [die for die in dies[cpu] if die])]
     return Choice(parts=tuple(parts), rejected=tuple(rejected))
+
+
+def _told_by_kernel(chips: Sequence[Chip], nodes: Mapping[int, int]) -> list[int]:
+    """Which processor each chip is of, where the kernel says so of all."""
+    told = [nodes.get(chip.numa_node) for chip in chips if chip.numa_node is not None]
+    found = [package for package in told if package is not None]
+    return found if len(found) == len(chips) else []
+
+
+def _untold(chips: Sequence[Chip], packages: Mapping[int, Sequence[int]]) -> Choice:
+    return Choice(
+        reason=say(
+            "{chips} chips {name} for {packages} processors: which is whose cannot be told",
+            chips=len(chips), name=chips[0].name, packages=len(packages),
+        )
+    )  # fmt: skip
 
 
 def _of_nodes(numbers: Sequence[int], packages: Mapping[int, Sequence[int]]) -> list[int]:
@@ -250,17 +277,13 @@ def _amd_die(chip: Chip, cpu: int, model: str) -> tuple[list[Part], Part | None]
     return [*whole, *ccds], _part(chip, control, cpu=cpu, part="control") if control else None
 
 
-def _one_each(chips: list[Chip], packages: Mapping[int, Sequence[int]]) -> Choice:
-    """A chip a processor, which says nothing of which: told by their order, where there are as many."""
-    if len(packages) > 1 and len(chips) != len(packages):
-        return Choice(
-            reason=say(
-                "{chips} chips {name} for {packages} processors: which is whose cannot be told",
-                chips=len(chips), name=chips[0].name, packages=len(packages),
-            )
-        )  # fmt: skip
+def _one_each(chips: list[Chip], packages: Mapping[int, Sequence[int]], nodes: Mapping[int, int]) -> Choice:
+    """A chip a processor, which does not say which: told by the kernel, or by their order where there are as many."""
+    told = _told_by_kernel(chips, nodes)
+    if len(packages) > 1 and len(set(told) or chips) != len(told or packages):
+        return _untold(chips, packages)
     dies = [[_part(chip, one, cpu=cpu, part="package") for one in chip.of_kind("temp")[:1]]
-            for cpu, chip in enumerate(chips)]  # fmt: skip
+            for cpu, chip in zip(told or range(len(chips)), chips, strict=True)]  # fmt: skip
     if len(packages) == 1:
         return Choice(parts=tuple(_processor(0, [[replace(part, cpu=0) for part in die] for die in dies])))
     return Choice(parts=tuple(part for die in dies for part in die))

@@ -12,7 +12,7 @@ from pytest_thermal.model import Missing, Reading, Sensor, Unit
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.cpu_choice import Choice, Part, choose
 from pytest_thermal.sensors.sysfs.files import Entry, FilesSource, celsius, file_entry, hottest, read_text
-from pytest_thermal.sensors.sysfs.tree import Chip, Zone, chips, packages, zones
+from pytest_thermal.sensors.sysfs.tree import Chip, Zone, chips, package_of_node, packages, zones
 
 NAME = "cpu_temperature"
 
@@ -24,7 +24,9 @@ def make(*, sysfs: str = "/sys", proc: str = "/proc") -> CpuTemperature:
 
 def cpu_choice(sysfs: Path, proc: Path, found: Sequence[Chip], zone_list: Sequence[Zone]) -> Choice:
     """Which of these chips and zones are the processor's."""
-    return choose(found, zone_list, model=_model(proc), packages=_processors(sysfs))
+    processors = _processors(sysfs)
+    nodes = package_of_node(sysfs, processors)
+    return choose(found, zone_list, model=_model(proc), packages=processors, nodes=nodes)
 
 
 def _processors(sysfs: Path) -> dict[int, list[int]]:
