@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pytest_thermal.model import Reading, Sensor
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.sensors.opening import SpecError, absent_apart, apart, open_source
 from pytest_thermal.sensors.source import Absent, Availability, Source, SourceSpec, TellsAbsent
@@ -247,11 +248,50 @@ def _makers_apart(found: Sequence[Found]) -> list[Found]:
     return result
 
 
+def _inside_first(found: Sequence[Found]) -> list[Found]:
+    """Sources that see the machine from outside without the processors and cards of those that see it from inside.
+
+    A card of one source and a card of the other that have one number need not be one card; of processors, only what
+    nobody else gives is kept, since sockets are counted alike.
+    """
+    inside = {_figure_of(sensor) for one in found if not one.spec.from_outside for sensor in one.sensors}
+    cards = any(kind is Kind.ACCELERATOR for kind, _ in inside)
+    result = []
+    for one in found:
+        gone = {
+            sensor.id
+            for sensor in one.sensors
+            if one.spec.from_outside
+            and sensor.device not in one.spec.needed
+            and (
+                (_figure_of(sensor)[0] is Kind.ACCELERATOR and cards)
+                or (_figure_of(sensor)[0] is Kind.CPU and _figure_of(sensor) in inside)
+            )
+        }
+        if not gone:
+            result.append(one)
+            continue
+        left = tuple(sensor for sensor in one.sensors if sensor.id not in gone)
+        why = say(
+            "{count} sensors of processors or cards are left out: other sources give these, and which of them is which "
+            "cannot be told",
+            count=len(gone),
+        )
+        reason = joined("; ", filter(None, (one.availability.reason, why)))
+        spec = replace(one.spec, without=tuple(sorted({*one.spec.without, *gone})))
+        result.append(replace(one, spec=spec, availability=Availability(ok=bool(left), reason=reason), sensors=left))
+    return result
+
+
+def _figure_of(sensor: Sensor) -> tuple[Kind, str]:
+    return kind_of(sensor.device), sensor.id.removeprefix(sensor.device)
+
+
 def _first_only(found: Sequence[Found]) -> list[Found]:
     """Of several sensors of one id the first; a source that comes later is told to leave it out."""
     owners: dict[str, str] = {}
     result = []
-    for one in found:
+    for one in _inside_first(found):
         taken = sorted(sensor.id for sensor in one.sensors if sensor.id in owners)
         from_whom = joined(", ", sorted({owners[sensor_id] for sensor_id in taken}))
         for sensor in one.sensors:

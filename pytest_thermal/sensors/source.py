@@ -84,6 +84,11 @@ class SourceSpec:
     """A word that its devices' names take on, where another maker's devices have these names: ``gpu_amd0``."""
     without: tuple[str, ...] = ()
     """Sensors of it that another source gives already."""
+    from_outside: bool = False
+    """Whether its numbers of processors and cards are its own, as those of a controller are.
+
+    Where another source gives the same of them, its are left out: which of them is which cannot be told.
+    """
     needed: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Devices that the bench says are there, and what it says their sensor is called: without one there is no run."""
     secrets: tuple[str, ...] = ()

@@ -119,6 +119,7 @@ def _of_redfish(monitor: Monitor, roles: Mapping[str, str]) -> SourceSpec:
             "ca": monitor.redfish_ca,
             "roles": json.dumps(roles),
         },
+        from_outside=True,
         secrets=(REDFISH_PASSWORD,),
         needed=roles,
         least_period_seconds=redfish.PERIOD_SECONDS,

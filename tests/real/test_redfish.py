@@ -55,6 +55,7 @@ def test_a_recording_follows_a_pump_and_a_leak_detector(cdu: Cdu, with_cdu: Benc
     reasons = {stretch.reason for stretch in recording.missing if stretch.sensor_id == PUMP}
     assert Missing.DEVICE_ERROR in reasons
     assert set(recording.series["coolant_return.temperature_celsius"].readings()[1].tolist()) == {40.5}
+    assert set(recording.series["gpu3.temperature_celsius"].readings()[1].tolist()) == {57.5}
     silent = [stretch for stretch in recording.missing if stretch.sensor_id == "pump9.speed_rpm"]
     assert {(one.reason, one.detail) for one in silent} == {(Missing.NOT_OFFERED, "Disabled")}
 

@@ -169,6 +169,7 @@ class Service:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or each answer's body waits 40 ms for its headers to be confirmed
 
             def do_GET(self) -> None:
                 self._answer(b"")

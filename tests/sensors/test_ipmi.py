@@ -254,7 +254,14 @@ def test_where_another_sensor_has_the_roles_name_it_gives_way(bmc: Bmc) -> None:
 @pytest.mark.parametrize(
     "row, expected",
     [
-        ("ok  | 30.9 |", 0.0),
+        # Nothing asserted, or a state of the maker's own: ipmitool prints nothing for both.
+        ("ok  | 30.9 |", Missing.NOT_UNDERSTOOD),
+        ("ok  | 30.9 | 0x01", Missing.NOT_UNDERSTOOD),
+        ("ok  | 30.9 | State Deasserted, Monitor", Missing.NOT_UNDERSTOOD),
+        ("ok  | 30.9 | State Asserted, Monitor", 2.0),
+        ("ok  | 30.9 | Transition to Non-Critical from OK, Transition to Critical from less severe", 2.0),
+        ("ok  | 30.9 | Transition to OK, Transition to Non-Critical from OK", 1.0),
+        ("ok  | 30.9 | Limit Not Exceeded, Limit Exceeded", 2.0),
         ("ok  | 30.9 | State Deasserted", 0.0),
         ("ok  | 30.9 | Transition to OK", 0.0),
         ("ok  | 30.9 | Limit Not Exceeded", 0.0),
@@ -276,6 +283,15 @@ def test_the_bench_says_which_discrete_sensor_tells_of_leaks(bmc: Bmc, row: str,
     reading = found.readings["leak0.detector_state"]
     assert (reading.missing if reading.value is None else reading.value) == expected
     assert {line.partition(" [")[0] for line in bmc.seen.read_text().splitlines()} == {"sdr elist all"}
+
+
+@pytest.mark.parametrize("name", ["Leak OK", "Coolant_Good", "Leak Sensor Present"])
+@pytest.mark.parametrize("word", ["State Asserted", "State Deasserted"])
+def test_a_detector_whose_name_is_good_news_says_neither_dry_nor_leak(bmc: Bmc, name: str, word: str) -> None:
+    bmc.printed.write_text(f"{ELIST}{name} | 7Ch | ok | 30.9 | {word}\n")
+    reading = bmc.found(leak0=name).readings["leak0.detector_state"]
+    assert reading.missing is Missing.NOT_UNDERSTOOD
+    assert word in reading.detail
 
 
 @pytest.mark.parametrize("name", ["FAN 7", "FAN 1", "PSU1 Status"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.prometheus import exporters
-from pytest_thermal.sensors.prometheus.answer import Answered, read_answer
+from pytest_thermal.sensors.prometheus.answer import Answered, Sample, read_answer
 from pytest_thermal.sensors.prometheus.promql import selector, selectors, unit_of
 from pytest_thermal.transport import Exchange
 from tests.sensors.damage import Damage, after, cheaply, damages
@@ -30,6 +30,16 @@ def answered(body: bytes, status: int = 200) -> Answered:
     return read_answer(
         Exchange(method="POST", url="http://p/api/v1/query", status=status, headers=headers, body=body)
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("number, address", [("id", "pcie_bus_info"), ("npuID", "pcie")])
+def test_both_chips_of_a_card_with_one_address_are_two_devices(number: str, address: str) -> None:
+    labels = [{"__name__": "npu_chip_info_temperature", number: chip, address: "0000:0B:00.0"} for chip in "01"]
+    found = exporters.sensors_of([Sample(labels=one, value=50.0, text="50") for one in labels])
+    assert [(one.device, one.identity) for one in found] == [
+        ("npu0", "0000:0B:00.0 npu0"),
+        ("npu1", "0000:0B:00.0 npu1"),
+    ]
 
 
 @pytest.mark.parametrize("indent", [None, 1])

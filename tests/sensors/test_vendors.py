@@ -248,3 +248,11 @@ def test_json_of_enflame_by_its_keys_wherever_they_stand() -> None:
         "gcu1.power_watts": 96,
         "gcu1.utilization_percent": 12.5,
     }
+
+
+@pytest.mark.parametrize(
+    "name, tool, fixture",
+    [("xpu_smi", "xpu-smi", "xpu-smi_table.txt"), ("ht-smi", "mx-smi", "mx-smi_table.txt")],
+)
+def test_a_tool_of_another_name_gives_the_same(name: str, tool: str, fixture: str) -> None:
+    assert values(own_tool(Canned(text(fixture)), name)) == values(own_tool(Canned(text(fixture)), tool)) != {}

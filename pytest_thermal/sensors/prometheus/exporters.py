@@ -136,8 +136,8 @@ def broken(sample: Sample) -> str:
 def sensors_of(samples: Sequence[Sample]) -> list[Named]:
     """Each series of a known exporter as a sensor; several may be one sensor."""
     makers: tuple[tuple[Mapping[str, _Metric], Callable[[Sequence[Sample]], list[Named]]], ...] = (
-        (_DCGM, lambda found: [_card(one, _DCGM, "gpu", ("gpu", "device"), ("UUID",)) for one in found]),
-        (_NPU, lambda found: [_card(one, _NPU, "npu", ("id",), ("vdie_id", "pcie_bus_info")) for one in found]),
+        (_DCGM, lambda found: _cards(found, _DCGM, "gpu", ("gpu", "device"), ("UUID",))),
+        (_NPU, lambda found: _cards(found, _NPU, "npu", ("id", "npuID"), ("vdie_id", "uuid", "pcie_bus_info", "pcie"))),
         (_HWMON, lambda found: _hwmon(found, samples)),
         (_ZONES, lambda found: _zones(found, samples)),
         (_RAPL, lambda found: [named for one in found if (named := _rapl(one))]),
@@ -168,6 +168,24 @@ def _named(sample: Sample, metric: _Metric, *, device: str, identity: str, part:
 
 def _label(sample: Sample, *names: str) -> str:
     return next((sample.labels[name] for name in names if not absent(sample.labels.get(name, ""))), "")
+
+
+def _cards(
+    found: Sequence[Sample],
+    metrics: Mapping[str, _Metric],
+    device: str,
+    numbers: Sequence[str],
+    identities: Sequence[str],
+) -> list[Named]:
+    """Cards and chips. Both chips of one card may show its address, which tells neither then."""
+    cards = [_card(one, metrics, device, numbers, identities) for one in found]
+    holders: dict[str, set[str]] = {}
+    for one in cards:
+        holders.setdefault(one.identity, set()).add(one.device)
+    return [
+        one if len(holders[one.identity]) == 1 else replace(one, identity=f"{one.identity} {one.device}")
+        for one in cards
+    ]
 
 
 def _card(

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_thermal.model import Unit
 from pytest_thermal.sensors.bmc_names import MARGIN, POWER, SHARE, SPEED, TEMPERATURE, called, left_out, measures
 from pytest_thermal.sensors.plausibility import plausible_limits
-from pytest_thermal.sensors.redfish.things import Member, Quantity, Resource, Thing
+from pytest_thermal.sensors.redfish.things import Member, Quantity, Resource, Thing, number_in
 from pytest_thermal.sensors.redfish.units import Measure, measure
 from pytest_thermal.sensors.sysfs.files import slug
 
@@ -42,11 +42,17 @@ def name_of(resource: Resource, otherwise: str = "") -> str:
 def sensor(uri: str, resource: Resource, around: str) -> Iterator[Thing]:
     """``Sensor``: one reading with its unit and thresholds."""
     found = measure(resource.get("ReadingUnits"), resource.get("ReadingType"))
-    if found is None:
+    basis = resource.get("ReadingBasis")
+    # Degrees between two temperatures are none.
+    if found is None or basis == "Delta":
         return
     name, context = name_of(resource, uri.rpartition("/")[2]), str(resource.get("PhysicalContext") or "")
     quantity, why = _named(name, found.unit, context)
-    device = _LIQUID.get(context, "") if found.unit is Unit.CELSIUS else ""
+    if basis == "Headroom":
+        if found.unit is not Unit.CELSIUS:
+            return
+        quantity, why = "temperature_kelvin_margin", why or _NOT_COOLING
+    device = _LIQUID.get(context, "") if found.unit is Unit.CELSIUS and basis != "Headroom" else ""
     if found.unit in (Unit.LITERS_PER_MINUTE, Unit.PASCALS):
         device = called(_QUANTITY.sub("", name) or name)
     yield Thing(
@@ -92,9 +98,9 @@ def _turning(uri: str, resource: Resource, around: str, *, word: str, excerpt: s
         device=called(spoken),
         longer=called(f"{around} {spoken}", whole=True),
         quantities=(
-            Quantity(name="speed_rpm", unit=Unit.RPM, keys=(key, "SpeedRPM"), data_source=_source(told))
+            Quantity(name="speed_rpm", unit=Unit.RPM, keys=(key, "SpeedRPM"), data_source=source_of(told))
             if in_rpm
-            else Quantity(name="speed_percent", unit=Unit.PERCENT, keys=(key, "Reading"), data_source=_source(told)),
+            else Quantity(name="speed_percent", unit=Unit.PERCENT, keys=(key, "Reading"), data_source=source_of(told)),
         ),
     )
 
@@ -113,7 +119,7 @@ def connector(uri: str, resource: Resource, around: str, *, loop: str) -> Iterat
         ("", (("flow_liters_per_minute", Unit.LITERS_PER_MINUTE, "FlowLitersPerMinute", 1.0),)),
     ):  # fmt: skip
         found = tuple(
-            Quantity(name=quantity, unit=unit, keys=(key, "Reading"), scale=scale, data_source=_source(resource[key]))
+            Quantity(name=quantity, unit=unit, keys=(key, "Reading"), scale=scale, data_source=source_of(resource[key]))
             for quantity, unit, key, scale in quantities
             if isinstance(resource.get(key), Mapping)
         )
@@ -173,7 +179,7 @@ def environment(uri: str, resource: Resource, around: str, *, name: str, whole: 
         if isinstance(told, Mapping):
             yield Thing(
                 uri=uri, part=key, name=name, device=called(name), longer=called(f"{around} {name}", whole=True),
-                quantities=(Quantity(name=quantity, unit=unit, keys=(key, "Reading"), data_source=_source(told)),),
+                quantities=(Quantity(name=quantity, unit=unit, keys=(key, "Reading"), data_source=source_of(told)),),
                 left_out="" if kept else _NOT_COOLING, summary=True,
             )  # fmt: skip
 
@@ -186,7 +192,7 @@ def supply_metrics(uri: str, resource: Resource, around: str, *, name: str) -> I
             uri=uri, name=name, device=called(name), longer=called(f"{around} {name}", whole=True),
             quantities=(
                 Quantity(
-                    name="power_watts", unit=Unit.WATTS, keys=(key, "Reading"), data_source=_source(resource[key])
+                    name="power_watts", unit=Unit.WATTS, keys=(key, "Reading"), data_source=source_of(resource[key])
                 ),
             ),
         )  # fmt: skip
@@ -203,7 +209,7 @@ def thermal_metrics(uri: str, resource: Resource, around: str) -> Iterator[Thing
                 within=("TemperatureSummaryCelsius", key),
                 quantities=(
                     Quantity(
-                        name="temperature_celsius", unit=Unit.CELSIUS, keys=("Reading",), data_source=_source(told)
+                        name="temperature_celsius", unit=Unit.CELSIUS, keys=("Reading",), data_source=source_of(told)
                     ),
                 ),
             )  # fmt: skip
@@ -237,7 +243,7 @@ def power(uri: str, resource: Resource, around: str) -> Iterator[Thing]:
         members = resource.get(array)
         for one in _members(members):
             member = _member(array, one, members, ("MemberId", "Name", "@odata.id"))
-            key = next((key for key in keys if isinstance(one.get(key), int | float)), keys[0])
+            key = next((key for key in keys if number_in(one.get(key)) is not None), keys[0])
             if member is not None:
                 name = name_of(one, array)
                 yield Thing(
@@ -252,8 +258,8 @@ def power(uri: str, resource: Resource, around: str) -> Iterator[Thing]:
 def _temperature(uri: str, one: Resource, around: str, member: Member, *, key: str) -> Thing:
     name, context = name_of(one), str(one.get("PhysicalContext") or "")
     quantity, why = _named(name, Unit.CELSIUS, context)
-    told = {limit: one.get(cell) for cell, limit in _OLD_THRESHOLDS.items()}
-    limits = {limit: float(value) for limit, value in told.items() if isinstance(value, int | float)}
+    told = {limit: number_in(one.get(cell)) for cell, limit in _OLD_THRESHOLDS.items()}
+    limits = {limit: value for limit, value in told.items() if value is not None}
     return Thing(
         uri=uri,
         name=name,
@@ -263,7 +269,7 @@ def _temperature(uri: str, one: Resource, around: str, member: Member, *, key: s
         quantities=(
             Quantity(
                 name=quantity, unit=_unit(quantity, Unit.CELSIUS), keys=(key,),
-                limits=plausible_limits(Unit.CELSIUS, limits), data_source=_source(one),
+                limits=plausible_limits(Unit.CELSIUS, limits), data_source=source_of(one),
             ),
         ),
         left_out=why,
@@ -274,8 +280,8 @@ def _temperature(uri: str, one: Resource, around: str, member: Member, *, key: s
 def _old_fan(uri: str, one: Resource, around: str, member: Member) -> Thing:
     key = "Reading" if "Reading" in one or "CurrentReading" not in one else "CurrentReading"
     found = measure(one.get("ReadingUnits") or one.get("Units"))
-    value = one.get(key)
-    untold = found is None and isinstance(value, int | float) and value <= 100
+    value = number_in(one.get(key))
+    untold = found is None and value is not None and value <= 100
     is_share = found is not None and found.unit is Unit.PERCENT
     name = name_of(one, "fan")
     return Thing(
@@ -322,13 +328,14 @@ def _limits(found: Measure, thresholds: object) -> dict[str, float]:
     limits = {}
     for cell, limit in _THRESHOLDS.items():
         told = thresholds.get(cell) if isinstance(thresholds, Mapping) else None
-        value = told.get("Reading") if isinstance(told, Mapping) else None
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        value = number_in(told.get("Reading")) if isinstance(told, Mapping) else None
+        if value is not None:
             limits[limit] = value * found.scale + found.offset
     return plausible_limits(found.unit, limits)
 
 
-def _source(told: object) -> str:
+def source_of(told: object) -> str:
+    """The address of the sensor that an excerpt is of; empty where it does not say."""
     uri = told.get("DataSourceUri") if isinstance(told, Mapping) else None
     return uri if isinstance(uri, str) else ""
 

@@ -305,7 +305,7 @@ def _called(things: Sequence[Thing], roles: Mapping[str, str]) -> list[tuple[Thi
     owners: dict[int, str] = {}
     for device, name in roles.items():
         theirs = [order for order, one in enumerate(things) if name.casefold() in one.names]
-        if len({things[order].identity for order in theirs}) == 1:
+        if theirs and _is_one([things[order] for order in theirs]):
             owners.update(dict.fromkeys(theirs, device))
     named = [
         (replace(one, device=owners[order]), True)
@@ -333,6 +333,13 @@ def _called(things: Sequence[Thing], roles: Mapping[str, str]) -> list[tuple[Thi
         taken |= {f"{free}.{quantity.name}" for quantity in one.quantities}
         found.append((replace(one, device=free), expected))
     return found
+
+
+def _is_one(things: Sequence[Thing]) -> bool:
+    """Whether these are one thing, told in one resource or, as a card's temperature and power, in parts."""
+    quantities = [quantity.name for one in things for quantity in one.quantities]
+    in_parts = len({(one.device, one.longer) for one in things}) == 1 and len(set(quantities)) == len(quantities)
+    return in_parts or len({one.identity for one in things}) == 1
 
 
 def _pages(uris: Mapping[str, None], sheets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

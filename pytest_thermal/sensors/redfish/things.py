@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,6 +85,7 @@ READABLE = frozenset({"", "Enabled", "Degraded", "Quiesced", "InTest", "Qualifie
 _STATES: Mapping[str, Missing] = {"Absent": Missing.ABSENT, "UnavailableOffline": Missing.DEVICE_ERROR}
 _DETECTOR = {"ok": 0.0, "warning": 1.0, "critical": 2.0}
 TIME = "ReadingTime"
+_MOST = 1e18
 
 
 def part_of(resource: Resource, thing: Thing) -> Resource | None:
@@ -104,6 +104,13 @@ def state_of(part: Resource) -> str:
     status = part.get("Status")
     state = status.get("State") if isinstance(status, Mapping) else None
     return state if isinstance(state, str) else ""
+
+
+def number_in(told: object) -> float | None:
+    """The number that ``told`` is; None for anything else, and for one that no quantity has."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not -_MOST <= told <= _MOST:
+        return None
+    return float(told)
 
 
 def readings(thing: Thing, resource: Resource) -> list[Reading]:
@@ -125,9 +132,10 @@ def _reading(sensor_id: str, quantity: Quantity, part: Resource | None) -> Readi
         return _silent(sensor_id, state)
     if raw is None:
         return Reading(sensor_id=sensor_id, missing=Missing.NOT_OFFERED, detail="null")
-    if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
+    value = number_in(raw)
+    if value is None:
         return Reading(sensor_id=sensor_id, missing=Missing.NOT_UNDERSTOOD, detail=f"{raw!r}"[:80])
-    return Reading(sensor_id=sensor_id, value=round(raw * quantity.scale + quantity.offset, 9))
+    return Reading(sensor_id=sensor_id, value=round(value * quantity.scale + quantity.offset, 9))
 
 
 def _silent(sensor_id: str, state: str) -> Reading:

@@ -7,15 +7,16 @@ from typing import Any
 
 from pytest_thermal.model import Missing
 from pytest_thermal.model.said import say
-from pytest_thermal.sensors.redfish import resources
+from pytest_thermal.sensors.redfish import processors, resources
 from pytest_thermal.sensors.redfish.link import ROOT, TroubleError
 from pytest_thermal.sensors.redfish.things import Resource, Thing
 
 _MOST_RESOURCES = 3000
 _MOST_PAGES = 100
+_MOST_PROCESSORS = 64
+"""In one system: an accelerator tray has a dozen, and each is asked for by itself in every reading."""
 _TRIES = 3
 """What is torn or late the first time would be missing for the whole run."""
-_EXPAND = "$expand=.($levels=1)"
 _UNITS = {
     "CDUs": "cdu",
     "RPUs": "rpu",
@@ -37,7 +38,7 @@ class Walk:
         """
         self._get = get
         self._path_of = path_of
-        self._expands = False
+        self._expand = ""
         self.seen: dict[str, Resource] = {}
         """By address: every resource that was read."""
         self._asked = 0
@@ -56,7 +57,7 @@ class Walk:
             TroubleError: Nothing can be had from this service at all.
         """
         root = self._get(ROOT)
-        self._expands = _expands(root)
+        self._expand = _expand(root)
         for link in self._links(root, "Chassis"):
             for uri, chassis in self._members(link):
                 self._chassis(uri, chassis)
@@ -66,6 +67,9 @@ class Walk:
                     for uri, unit in self._members(link):
                         self._unit(uri, unit, word)
             self._leaks(equipment, "")
+        for link in self._links(root, "Systems"):
+            for uri, system in self._members(link):
+                self._processors(resources.name_of({"Id": system.get("Id")}, uri.rpartition("/")[2]), system)
 
     # ---------------------------------------------------------------------------------------------------- the tree
 
@@ -135,6 +139,24 @@ class Walk:
             self.things += resources.environment(one, resource, around, name=name, whole=True)
         self._leaks(unit, around)
 
+    def _processors(self, name: str, system: Resource) -> None:
+        members = [one for link in self._links(system, "Processors") for one in self._members(link)]
+        found = processors.numbered(members, name)
+        for processor in found[:_MOST_PROCESSORS]:
+            things = [
+                thing
+                for one, resource in self._at(processor.resource, "EnvironmentMetrics")
+                for thing in processors.environment(one, resource, processor)
+            ]
+            for one, resource in self._at(processor.resource, "Metrics"):
+                things += processors.metrics(one, resource, processor, things)
+            self.things += things
+        if len(found) > _MOST_PROCESSORS:
+            self.troubles.append(
+                say("{system} has {count} processors: those after the first {most} were not looked at", system=name,
+                    count=len(found), most=_MOST_PROCESSORS)
+            )  # fmt: skip
+
     def _turning(self, part: Resource, around: str) -> None:
         for key, make in (("Pumps", resources.pump), ("Fans", resources.fan)):
             for link in self._links(part, key):
@@ -193,14 +215,14 @@ class Walk:
 
     def _page(self, path: str) -> tuple[str, Resource | None]:
         """A page of a collection, with its members in it where the service can do that; and how that was asked."""
-        if self._expands and "$" not in path:
-            asked = f"{path}{'&' if '?' in path else '?'}{_EXPAND}"
+        if self._expand and "$" not in path:
+            asked = f"{path}{'&' if '?' in path else '?'}{self._expand}"
             try:
                 return asked, self._get(asked)
             except TroubleError as error:
                 if error.trouble.of_all:
                     raise
-                self._expands = False  # it only says that it can
+                self._expand = ""  # it only says that it can
         return (path if "$" in path else ""), self._read(path)
 
     def _read(self, path: str) -> Resource | None:
@@ -229,7 +251,10 @@ class Walk:
         return None
 
 
-def _expands(root: Resource) -> bool:
+def _expand(root: Resource) -> str:
+    """How collections are asked for with their members in them; empty where that cannot be."""
     features = root.get("ProtocolFeaturesSupported")
     query = features.get("ExpandQuery") if isinstance(features, Mapping) else None
-    return isinstance(query, Mapping) and query.get("NoLinks") is True and query.get("Levels") is True
+    if not isinstance(query, Mapping) or query.get("NoLinks") is not True:
+        return ""
+    return "$expand=.($levels=1)" if query.get("Levels") is True else "$expand=."

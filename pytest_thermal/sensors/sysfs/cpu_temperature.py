@@ -12,7 +12,7 @@ from pytest_thermal.model import Missing, Reading, Sensor, Unit
 from pytest_thermal.sensors.source import Absent
 from pytest_thermal.sensors.sysfs.cpu_choice import Choice, Part, choose
 from pytest_thermal.sensors.sysfs.files import Entry, FilesSource, celsius, file_entry, hottest, read_text
-from pytest_thermal.sensors.sysfs.tree import Chip, Zone, chips, packages, zones
+from pytest_thermal.sensors.sysfs.tree import Chip, Zone, chips, package_of_node, packages, zones
 
 NAME = "cpu_temperature"
 
@@ -24,7 +24,17 @@ def make(*, sysfs: str = "/sys", proc: str = "/proc") -> CpuTemperature:
 
 def cpu_choice(sysfs: Path, proc: Path, found: Sequence[Chip], zone_list: Sequence[Zone]) -> Choice:
     """Which of these chips and zones are the processor's."""
-    return choose(found, zone_list, model=_model(proc), packages=packages(sysfs))
+    processors = _processors(sysfs)
+    nodes = package_of_node(sysfs, processors)
+    return choose(found, zone_list, model=_model(proc), packages=processors, nodes=nodes)
+
+
+def _processors(sysfs: Path) -> dict[int, list[int]]:
+    """The processors and their logical CPUs. A device tree's machine is one chip: its packages are clusters of that."""
+    found = packages(sysfs)
+    if not (sysfs / "firmware" / "devicetree" / "base" / "compatible").is_file():
+        return found
+    return {0: sorted(core for cores in found.values() for core in cores)} if found else {}
 
 
 class CpuTemperature(FilesSource):
@@ -36,7 +46,7 @@ class CpuTemperature(FilesSource):
         super().__init__()
         self._sysfs = sysfs
         self._choice = cpu_choice(sysfs, proc, chips(sysfs), zones(sysfs))
-        self._packages = packages(sysfs)
+        self._packages = _processors(sysfs)
 
     def discover(self) -> tuple[list[Entry], list[Absent]]:
         """The chosen driver's; what looks like one and is not."""
@@ -49,7 +59,7 @@ class CpuTemperature(FilesSource):
             for part, why in self._choice.rejected
         ]
         if not entries:
-            sensor = self._sensor(Part(cpu=0, part="package", paths=(), label="", identity=""))
+            sensor = self._sensor(Part(cpu=0, part="package", spots=(), label="", identity=""))
             reading = Reading(sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=self._choice.reason)
             absent.append(Absent(sensor=sensor, reading=reading))
         return entries, absent
@@ -74,7 +84,10 @@ class CpuTemperature(FilesSource):
 
     def _entry(self, part: Part) -> Entry:
         sensor = self._sensor(part)
-        single = [file_entry(sensor, path, _converter(part)) for path in part.paths]
+        single = [
+            file_entry(sensor, spot.path, _converter(part), is_the_same=spot.is_the_same, fault=spot.fault)
+            for spot in part.spots
+        ]
         entry = single[0] if len(single) == 1 else hottest(sensor, single)
         if not part.read_on_own_package:
             return entry

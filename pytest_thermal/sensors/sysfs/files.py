@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_thermal.model import Missing, Reading, Sensor
+from pytest_thermal.model.said import say
 from pytest_thermal.sensors.plausibility import implausible
 from pytest_thermal.sensors.source import Absent, Availability
 
@@ -26,6 +27,7 @@ _REASONS = {
 """What a read's error says of the sensor; any other is :attr:`Missing.UNREADABLE`."""
 _FORBIDDEN = ("EACCES", "EPERM")
 _LASTING = frozenset({Missing.NOT_OFFERED, Missing.IMPLAUSIBLE, Missing.ABSENT})
+_LEAST_MILLI, _MOST_DEGREES = 1_000, 200
 _NO_TEMPERATURE_MILLI = frozenset({-274_000, -273_150, -273_200})
 """The kernel's THERMAL_TEMP_INVALID, and absolute zero as drivers write it."""
 
@@ -33,10 +35,20 @@ _NO_TEMPERATURE_MILLI = frozenset({-274_000, -273_150, -273_200})
 class DriverFile:
     """A file that a driver writes anew for each read."""
 
-    def __init__(self, path: Path, *, size: int = 4096) -> None:
+    def __init__(self, path: Path, *, size: int = 4096, is_the_same: Callable[[], bool] = lambda: True) -> None:
+        """Args tell what to read.
+
+        Args:
+            path: The file.
+            size: As much of it is read, in bytes.
+            is_the_same: Whether the device that was found there is still the one. The kernel gives the number of a
+                device that went to whichever comes next.
+        """
         self.path = path
         self._size = size
+        self._is_the_same = is_the_same
         self._descriptor: int | None = None
+        self._opened = False
 
     def read(self) -> str:
         """Its text now. Raises OSError as the driver does; of a device that came back, the new one is read."""
@@ -60,7 +72,11 @@ class DriverFile:
         if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.close()
         if self._descriptor is None:
-            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            if self._opened and not self._is_the_same():
+                os.close(descriptor)
+                raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+            self._descriptor, self._opened = descriptor, True
         return os.pread(self._descriptor, self._size, 0).decode("utf-8", "replace")
 
 
@@ -130,8 +146,8 @@ def scaled(sensor: Sensor, text: str, *, per_unit: int = 1) -> Reading:
 def celsius(sensor: Sensor, text: str, *, degrees_allowed: bool = False) -> Reading:
     """A driver's millidegrees in °C.
 
-    hwmon and thermal zones give millidegrees by their ABI, so that 1 to 200 is a driver's mistake and no temperature,
-    unless it is known for it (``degrees_allowed``).
+    hwmon and thermal zones give millidegrees by their ABI, so that less than 1 °C is a driver's mistake (degrees,
+    tenths of them, −128 for none) and no temperature, unless it is known for degrees (``degrees_allowed``).
     """
     number = number_in(text)
     if number is None:
@@ -140,13 +156,13 @@ def celsius(sensor: Sensor, text: str, *, degrees_allowed: bool = False) -> Read
         return Reading(
             sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=f"raw {number}: the driver has no temperature now"
         )
-    if 1 <= number <= 200:
-        if degrees_allowed:
+    if 1 <= abs(number) < _LEAST_MILLI:
+        if degrees_allowed and 1 <= number <= _MOST_DEGREES:
             return Reading(sensor_id=sensor.id, value=float(number))
         return Reading(
             sensor_id=sensor.id,
             missing=Missing.IMPLAUSIBLE,
-            detail=f"raw {number}: looks like degrees where the driver owes millidegrees",
+            detail=f"raw {number}: looks like degrees or tenths where the driver owes millidegrees",
         )
     return Reading(sensor_id=sensor.id, value=number / 1000.0)
 
@@ -160,18 +176,33 @@ class Entry:
     files: tuple[DriverFile, ...] = field(default=(), compare=False)
 
 
-def file_entry(sensor: Sensor, path: Path, convert: Callable[[Sensor, str], Reading]) -> Entry:
-    """An entry that is one file."""
-    file = DriverFile(path)
+def file_entry(
+    sensor: Sensor,
+    path: Path,
+    convert: Callable[[Sensor, str], Reading],
+    *,
+    is_the_same: Callable[[], bool] = lambda: True,
+    fault: Path | None = None,
+) -> Entry:
+    """An entry that is one file.
+
+    ``is_the_same``: see :class:`DriverFile`. ``fault``: the file in which the driver says whether the sensor is broken.
+    """
+    file = DriverFile(path, is_the_same=is_the_same)
+    files = (file,) if fault is None else (file, DriverFile(fault, is_the_same=is_the_same))
 
     def take() -> Reading:
         try:
-            text = file.read()
+            text, *faults = (one.read() for one in files)
         except OSError as error:
             return failed(sensor, error, path)
+        if any(number_in(one) not in (0, None) for one in faults):
+            said = say("raw {text}, and the driver says that the sensor is broken ({name})",
+                       text=text.strip()[:20], name=fault.name if fault else "")  # fmt: skip
+            return Reading(sensor_id=sensor.id, missing=Missing.DEVICE_ERROR, detail=said)
         return convert(sensor, text)
 
-    return Entry(sensor=sensor, take=take, files=(file,))
+    return Entry(sensor=sensor, take=take, files=files)
 
 
 def hottest(sensor: Sensor, entries: Sequence[Entry]) -> Entry:

@@ -71,7 +71,8 @@ class Hwmon(FilesSource):
                     reading = Reading(sensor_id=sensor.id, missing=Missing.NOT_OFFERED, detail=_LEFT_OUT[chip.name])
                     absent.append(Absent(sensor=sensor, reading=reading))
                 else:
-                    entries.append(file_entry(sensor, one.path, _converter(chip, one)))
+                    convert = _converter(chip, one)
+                    entries.append(file_entry(sensor, one.path, convert, is_the_same=chip.is_the_same, fault=one.fault))
             entries += _beside(chip, device, identity) if chip.name in _GRAPHICS else []
         return entries, absent
 
@@ -111,7 +112,7 @@ def _beside(chip: Chip, device: str, identity: str) -> list[Entry]:
                 label=f"{chip.name} {name}",
                 limits={"max": float(size)} if size and unit is Unit.BYTES else {},
             )
-            found.append(file_entry(sensor, folder / name, scaled))
+            found.append(file_entry(sensor, folder / name, scaled, is_the_same=chip.is_the_same))
     return found
 
 

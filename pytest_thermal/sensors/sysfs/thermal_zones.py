@@ -54,7 +54,7 @@ class ThermalZones(FilesSource):
                 absent.append(Absent(sensor=sensor, reading=reading))
                 continue
             convert = functools.partial(celsius, degrees_allowed=zone.type in _DEGREES)
-            entries.append(file_entry(sensor, zone.folder / "temp", convert))
+            entries.append(file_entry(sensor, zone.folder / "temp", convert, is_the_same=zone.is_the_same))
         return entries, absent
 
     def nothing(self) -> str:

@@ -28,6 +28,8 @@ class Input:
     """The driver's label, else ``temp1``."""
     labelled: bool
     limits: Mapping[str, float]
+    fault: Path | None = None
+    """Where the driver says whether the sensor is broken, such as an open diode; None where it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,8 @@ class Chip:
     place: str
     """The device behind it, such as its PCI address; empty where the kernel does not link one."""
     inputs: tuple[Input, ...] = field(repr=False)
+    numa_node: int | None = None
+    """Where its device is on a machine with several; None where the kernel does not say."""
 
     @property
     def identity(self) -> str:
@@ -48,6 +52,11 @@ class Chip:
     def of_kind(self, kind: str) -> list[Input]:
         """Its inputs of one kind, by number."""
         return [one for one in self.inputs if one.kind == kind]
+
+    def is_the_same(self) -> bool:
+        """Whether what now has its number is this chip. Another gets the number of one that went."""
+        home = self.folder.parent if self.folder.name == "device" else self.folder
+        return read_text(self.folder / "name") == self.name and _place(home) == self.place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +75,10 @@ class Zone:
         """What stays with it over a reboot: its number does not."""
         return f"zone:{self.type}@{self.place}" if self.place else f"zone:{self.type}"
 
+    def is_the_same(self) -> bool:
+        """Whether what now has its number is this zone."""
+        return read_text(self.folder / "type") == self.type and _place(self.folder) == self.place
+
 
 def chips(sysfs: Path) -> list[Chip]:
     """Every hwmon chip, sorted by what stays with it."""
@@ -75,7 +88,13 @@ def chips(sysfs: Path) -> list[Chip]:
         for base in (folder, folder / "device"):
             name = read_text(base / "name")
             if name:
-                found.append(Chip(folder=base, name=name, place=_place(folder), inputs=tuple(_inputs(base))))
+                node = read_integer(folder / "device" / "numa_node")
+                found.append(
+                    Chip(
+                        folder=base, name=name, place=_place(folder), inputs=tuple(_inputs(base)),
+                        numa_node=node if node is not None and node >= 0 else None,
+                    )
+                )  # fmt: skip
                 break
     return sorted(found, key=lambda chip: (chip.name, natural(chip.place), natural(chip.folder.as_posix())))
 
@@ -108,6 +127,17 @@ def packages(sysfs: Path) -> dict[int, list[int]]:
         if package is not None and folder.name[3:].isdigit():
             by_package.setdefault(package, []).append(int(folder.name[3:]))
     return {order: by_package[package] for order, package in enumerate(sorted(by_package))}
+
+
+def package_of_node(sysfs: Path, found: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """By NUMA node: the package of ``found`` that it is in; without the nodes that have no processor."""
+    of_core = {core: package for package, cores in found.items() for core in cores}
+    nodes: dict[int, int] = {}
+    for folder in folders(sysfs / "devices" / "system" / "node", "node[0-9]*"):
+        first = re.match(r"\d+", read_text(folder / "cpulist") or "")
+        if first and int(first[0]) in of_core and folder.name[4:].isdigit():
+            nodes[int(folder.name[4:])] = of_core[int(first[0])]
+    return nodes
 
 
 def numbered(names: Sequence[str]) -> list[str]:
@@ -153,6 +183,7 @@ def _inputs(base: Path) -> list[Input]:
             label=label or stem,
             labelled=bool(label),
             limits=_limits(base, stem),
+            fault=base / f"{stem}_fault" if f"{stem}_fault" in names else None,
         )
     return list(found.values())
 

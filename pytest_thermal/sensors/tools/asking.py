@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_thermal.model import Missing
 from pytest_thermal.sensors.tools.answer import Answer, Problem, Row
 from pytest_thermal.sensors.tools.command import Caller, Ran
-from pytest_thermal.sensors.tools.devices import folded, telling
+from pytest_thermal.sensors.tools.devices import folded, one_number_each, telling
+from pytest_thermal.sensors.tools.figures import figure
 from pytest_thermal.sensors.tools.loop import Loop, LoopBrokenError
+from pytest_thermal.sensors.tools.places import stands_in
 from pytest_thermal.sensors.tools.printed import printed
-from pytest_thermal.sensors.tools.tool import Query, Tool
+from pytest_thermal.sensors.tools.tool import Field, Query, Tool
 
 _MOST_ADAPTIONS = 25
 """An old driver may not know this many fields, each found out by a call of its own."""
-_MORE_TRIES = 3
+_MOST_FIRST_ANSWERS = 4
+"""Of which two have to tell of the same devices: one alone may be damaged, and its damage would stay for the run."""
 _LOOPS_FROM_READING = 2
 """A list of sensors reads once, and needs no process that goes on."""
 _MOST_LOOPS = 3
@@ -156,6 +159,7 @@ class Asker:
                     return self._round(way, seconds)
                 asked = self._asked(way, ran, answer)
             return asked
+        begun = time.monotonic()
         # Several layouts may be what one command prints: it is run once.
         if self._arguments in outputs:
             ran = outputs[self._arguments][0]
@@ -163,13 +167,39 @@ class Asker:
         else:
             ran, answer = outputs[self._arguments] = self._call(way, self._arguments, seconds)
         known = [(identity,) for identity in way.tool.census()] if way.tool.census else []
-        for _ in range(_MORE_TRIES):
-            ran, answer = self._adapted(way, ran, answer, known, seconds)
-            if not answer.rows or not _cut(ran, answer):
+        ran, answer = self._adapted(way, ran, answer, known, seconds)
+        return self._confirmed(way, self._asked(way, ran, answer), begun=begun, seconds=seconds)
+
+    def _confirmed(self, way: Way, first: Asked, *, begun: float, seconds: float) -> Asked:
+        """An answer that another agrees with: which devices there are, and what each offers.
+
+        A whole answer is preferred to one that is not. Where no two agree in what is offered, such as by a sensor that
+        comes and goes, two have to agree in the devices; else there is none. All of it takes at most ``seconds`` since
+        it was ``begun``: of a tool too slow to be asked again, one whole answer has to do.
+        """
+        if not first.rows:
+            return first
+        took = time.monotonic() - begun
+        until = begun + seconds
+        answers = [first]
+        while len(answers) < _MOST_FIRST_ANSWERS and time.monotonic() + took < until:
+            ran, answer = self._call(way, self._arguments, max(_LEAST_SECONDS, until - time.monotonic()))
+            newest = self._asked(way, ran, answer)
+            alike = any(_shape(one, way.tool) == _shape(newest, way.tool) for one in answers)
+            answers.append(newest)
+            if newest.hung or (alike and newest.rows and not newest.cut):
                 break
-            # What is missing in the first answer would be missing for the whole run.
-            ran, answer = self._call(way, self._arguments, seconds)
-        return self._asked(way, ran, answer)
+        for least, agree in ((2, _shape), (2, _devices), (1, _devices)):
+            # One alone counts only where no other was to be had.
+            told = [one for one in reversed(answers) if one.rows and (least > 1 or not (one.cut or len(answers) > 2))]
+            shapes = [agree(one, way.tool) for one in told]
+            sure = [one for one, shape in zip(told, shapes, strict=True) if shapes.count(shape) >= least]
+            if sure:
+                return min(sure, key=lambda one: one.cut)
+        said = f"its answers do not agree in what devices there are: {', then '.join(map(_named, answers[:2]))}"
+        if len(answers) == 1:
+            said = f"its answer is not whole, and it is too slow to be asked again: {first.problems[0].said}"
+        return Asked(rows=(), problems=(Problem(missing=Missing.NOT_UNDERSTOOD, said=said),))
 
     def _round(self, way: Way, seconds: float) -> Asked:
         """One call for each device of the roster, whose time together is ``seconds``."""
@@ -272,17 +302,42 @@ class Asker:
     def _asked(self, way: Way, ran: Ran | None, answer: Answer) -> Asked:
         rows = self._named(way, answer.rows)
         rows = [way.tool.amend(row) if way.tool.amend else row for row in rows]
-        rows = telling(folded(rows, last=answer.stream))
+        rows, twice = one_number_each(telling(folded(rows, last=answer.stream)))
         wanted = tuple(row for row in rows if not self._only or row.key.partition("/")[0] in self._only)
         problem = answer.problem
+        if problem is None and twice:
+            problem = Problem(missing=Missing.NOT_UNDERSTOOD, said=twice)
         if rows and not wanted:
             problem = Problem(missing=Missing.ABSENT, said=f"shows none of the cards asked for: {sorted(self._only)}")
         return Asked(
             rows=wanted,
             problems=(problem,) if problem else (),
             hung=bool(ran and ran.hung),
-            cut=bool(ran and _cut(ran, answer)),
+            cut=bool(twice or (ran and _cut(ran, answer))),
         )
+
+
+def _devices(asked: Asked, _tool: Tool) -> Hashable:
+    """Which devices an answer tells of."""
+    return frozenset((row.key, row.identities) for row in asked.rows)
+
+
+def _shape(asked: Asked, tool: Tool) -> Hashable:
+    """Which devices an answer tells of, and in which cells each has a figure or says that it has none."""
+    return frozenset(
+        (row.key, row.identities, bool(row.fault), tuple(_offer(field, row) for field in tool.fields))
+        for row in asked.rows
+    )
+
+
+def _offer(field: Field, row: Row) -> tuple[str, Missing | None] | None:
+    (name, *_) = stands_in(field, row)
+    raw = row.cells.get(name)
+    return (name, figure(raw, field.unit, assumed=field.scale).missing) if raw else None
+
+
+def _named(asked: Asked) -> str:
+    return ", ".join(row.key for row in asked.rows) or (asked.problems[0].said if asked.problems else "none")
 
 
 def _cut(ran: Ran, answer: Answer) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,21 +64,36 @@ def telling(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def found_devices(rows: Sequence[Row], name: str) -> list[Device]:
-    """The devices that these rows are of. ``name`` is what ids call one: ``gpu``."""
+def found_devices(rows: Sequence[Row], name: str, *, whole: bool = True) -> list[Device]:
+    """The devices that these rows are of. ``name`` is what ids call one: ``gpu``.
+
+    A chip is called by its number where its card has several. One that is alone is too, where its number is not 0 or
+    where the answer is not ``whole`` and other cards have several: the other half of its card is lacking.
+    """
     chips: dict[str, list[str]] = {}
     for row in rows:
         card, _, chip = row.key.partition("/")
         chips.setdefault(card, []).append(chip)
+    own = {card: [chip for chip in found if chip not in ("", CONTROLLER)] for card, found in chips.items()}
+    double = not whole and any(len(found) > 1 for found in own.values())
     devices = []
     for row in sorted(rows, key=lambda row: natural(row.key)):
         card, _, chip = row.key.partition("/")
-        several = sum(other != CONTROLLER for other in chips[card]) > 1
+        several = bool(chip) and (double or own[card] != ["0"])
         part = "board." if chip == CONTROLLER else f"chip{slug(chip)}." if several else ""
         # A card without a number, because it fell off the bus, is called by what is known of it.
         called = row.device or (f"{name}{card}" if card.isdigit() else f"{name}_{slug(card)}")
         devices.append(Device(key=row.key, identities=row.identities, card=called, part=part))
     return devices
+
+
+def one_number_each(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """The rows without those of which several have one number, and why they are left out."""
+    times = Counter(row.key for row in rows)
+    kept = [row for row in rows if times[row.key] == 1]
+    twice = sorted({row.key for row in rows if times[row.key] > 1}, key=natural)
+    said = f"several devices are number {', '.join(twice)}: which is which cannot be told" if twice else ""
+    return kept, said
 
 
 class Roll:

@@ -52,10 +52,16 @@ _STATES = (
     (re.compile(r"non-recoverable|state asserted|(?<!not )limit exceeded|performance lags", re.IGNORECASE), "2"),
     (re.compile(r"non-critical|predictive failure asserted", re.IGNORECASE), "1"),
     (re.compile(r"to critical|\bcritical from", re.IGNORECASE), "2"),
-    (re.compile(r"^$|deasserted|not exceeded|transition to ok|performance met", re.IGNORECASE), "0"),
+    (re.compile(r"deasserted|not exceeded|transition to ok|performance met", re.IGNORECASE), "0"),
 )
-"""What discrete sensors say (IPMI 2.0, table 42-2, in ipmitool's words): the first that fits is what it means. One that
-asserts nothing has an empty cell."""
+"""What discrete sensors say (IPMI 2.0, table 42-2, in ipmitool's words): the first that fits is what it means."""
+_NO_WORD = "(no state that ipmitool has a word for)"
+"""An empty cell: nothing is asserted, or a state of the maker's own, for which ipmitool prints nothing either."""
+_OF_WELL_BEING = re.compile(
+    r"(?<![a-z])(?:ok|good|normal|healthy|dry|present|presence|no leak)(?![a-z])", re.IGNORECASE
+)
+"""In the name of a detector: asserted may be the good news then."""
+_EITHER_WAY = re.compile(r"(?:de)?asserted|performance", re.IGNORECASE)
 _ALL = ("sdr", "elist", "all")
 """Discrete sensors too, which takes longer."""
 _NO_READING = frozenset({"ns", "na"})
@@ -114,6 +120,11 @@ def _piped(out: Printed, shape: re.Pattern[str], said: Callable[[tuple[str, ...]
 def _answer(said: Sequence[_Said], refused: Sequence[str]) -> Answer:
     """Rows with identities: two sensors of one name are told apart by their numbers, or not at all."""
     said = [replace(one, name=" ".join(one.name.split())) for one in said]
+    # The whole list again is no second set of sensors.
+    half = len(said) // 2
+    said = said[:half] if half and said[:half] == said[half:] else said
+    # Nor is a line again, where it tells the sensor's number.
+    said = [one for order, one in enumerate(said) if not (one.number and one in said[:order])]
     marks = [" ".join(filter(None, (one.name, one.number, one.entity))) for one in said]
     times = Counter(marks)
     seen: Counter[str] = Counter()
@@ -224,7 +235,7 @@ def _in_roles(rows: Sequence[Row], roles: Mapping[str, str]) -> list[Row]:
 def _as_device(row: Row, device: str) -> Row:
     cells = dict(row.cells)
     if _LEAK.fullmatch(device) and set(cells) <= _NO_FIGURES:
-        cells[STATE] = Raw(_state(row.text(UNREAD)))
+        cells[STATE] = Raw(_state(row.text(UNREAD), row.text(NAME)))
         return replace(row, cells=cells, device=device, expected=True, left_out="")
     kind = measures(device.replace("_", " "), "")
     if set(cells) <= _NO_FIGURES and absent(row.text(UNREAD)) and kind:
@@ -233,11 +244,21 @@ def _as_device(row: Row, device: str) -> Row:
     return replace(row, cells=cells, device=device, expected=True, left_out="")
 
 
-def _state(text: str) -> str:
-    """A detector's word as 0, 1 or 2; as it stands where it is none of a detector's."""
+def _state(text: str, name: str) -> str:
+    """A detector's words as 0, 1 or 2, the worst of several; as they stand where one is none of a detector's.
+
+    What is not understood is never dry; a leak that is told beside it is one all the same.
+    """
     if text in _NO_READING or (text and absent(text)):
         return text
-    return next((state for words, state in _STATES if words.search(text)), text)
+    if not text:
+        return _NO_WORD
+    if _OF_WELL_BEING.search(name.replace("_", " ")) and _EITHER_WAY.search(text):
+        return f"{text} of {name}"
+    words = [one.strip() for one in text.split(",")]
+    states = [next((state for meant, state in _STATES if meant.search(one)), "") for one in words]
+    worst = max(states)
+    return worst if worst == "2" or all(states) else text
 
 
 TOOL = Tool(

@@ -30,7 +30,7 @@ from pytest_thermal.sensors.tools import (
 )
 from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Command
-from pytest_thermal.sensors.tools.tool import Query, Tool
+from pytest_thermal.sensors.tools.tool import Layout, Query, Tool
 from pytest_thermal.sensors.tools.tool_source import ToolSource
 
 TOOLS: tuple[Tool, ...] = (
@@ -45,8 +45,10 @@ TOOLS: tuple[Tool, ...] = (
     mthreads_gmi.TOOL,
     ixsmi.TOOL,
     mx_smi.TOOL,
+    mx_smi.HPCC,
     efsmi.TOOL,
     xpu_smi.TOOL,
+    xpu_smi.OLDER,
     intel_xpu_smi.TOOL,
     hl_smi.TOOL,
     brsmi.TOOL,
@@ -140,12 +142,12 @@ def command_ways(words: Sequence[str]) -> list[Way]:
     """What a command may print: any layout of any tool, those of a tool that it names first, and plain numbers last."""
     asked = tuple(words[1:])
     named = {PurePath(word).name for word in words}
-    ways = [
-        Way(tool=tool, query=Query(arguments=asked, layout=layout))
-        for tool in sorted(TOOLS, key=lambda tool: tool.program not in named)
-        if not tool.roster
-        for layout in tool.layouts
-    ]
+    by_layout: dict[Layout, Tool] = {}
+    for tool in sorted(TOOLS, key=lambda tool: tool.program not in named):
+        for layout in tool.layouts if not tool.roster else ():
+            # A tool of two names has its layouts once.
+            by_layout.setdefault(layout, tool)
+    ways = [Way(tool=tool, query=Query(arguments=asked, layout=layout)) for layout, tool in by_layout.items()]
     return [*ways, Way(tool=numbers.TOOL, query=Query(arguments=asked, layout=numbers.numbers))]
 
 

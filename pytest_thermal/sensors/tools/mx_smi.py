@@ -209,3 +209,6 @@ TOOL = Tool(
     register=(Query(arguments=("-L",), layout=shown_text),),
     environ={"PATH": "/opt/mxdriver/bin:/opt/maca/bin"},
 )
+
+HPCC = replace(TOOL, name="ht-smi", program="ht-smi", fallback_for="mx-smi", environ={})
+"""The same program for the cards that are sold with HPCC in place of MACA."""

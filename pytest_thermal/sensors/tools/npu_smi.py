@@ -118,11 +118,18 @@ def sections(out: Printed, arguments: Sequence[str]) -> Answer | None:
     if not card.isdigit():
         return None
     rows: list[Row] = []
-    for section in _sections(found):
-        row = _section_row(section, card, _after(arguments, "-c"))
+    refused: list[str] = []
+    parts = _sections(found)
+    owned = [any(one.name in _OWNERS for one in section) for section in parts]
+    for section, has_owner in zip(parts, owned, strict=True):
+        # Where others say whose they are, one that does not may be the controller's as well as a chip's.
+        unowned = any(owned) and not has_owner and any(header(one.name)[0] in _SECTION_NAMES for one in section)
+        row = None if unowned else _section_row(section, card, _after(arguments, "-c"))
         if row is not None:
             rows.append(row)
-    return Answer(rows=tuple(rows)) if rows else None
+        if unowned:
+            refused.append("; ".join(f"{one.name}: {one.value}" for one in section))
+    return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
 
 
 def _sections(found: Sequence[Key | None]) -> list[list[Key]]:

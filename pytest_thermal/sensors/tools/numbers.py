@@ -23,6 +23,14 @@ _VALUE = re.compile(
 _LIST = re.compile(rf"(?:{_VALUE.pattern})(?:[\s,;]+(?:{_VALUE.pattern}))*", re.IGNORECASE)
 _LABELLED = re.compile(r"([A-Za-z][^:=]{0,60}?)\s*(?::\s|=)\s*(\S.*)")
 _NUMBERED = re.compile(r"(?:gpu|npu|mlu|dcu|xpu|card|device)?\s*#?(\d+)", re.IGNORECASE)
+_SOMETHING_ELSE = re.compile(
+    r"(?<![a-z])(?:id|ids|index|count|number|capacity|usage|used|free|total|mem\w*|hbm|ddr|power|pwr|watts?|volt\w*"
+    r"|current|clock|clk|freq\w*|util\w*|rate|fan|rpm|version|ver|pid|port|width|error\w*|limit|threshold|max\w*|min\w*"
+    r"|slowdown|shutdown|critical|target|margin|t\.?limit|health|serial)(?![a-z])"
+    r"|[(\[](?!\s*m?°?\s*c\s*[)\]])[^)\]]*[)\]]",
+    re.IGNORECASE,
+)
+"""In a label: of something else than a temperature that is now. A piece of another tool's answer has such."""
 _MOST_DEGREES = 150.0
 _LEAST_MILLIDEGREES = 1000.0
 
@@ -54,6 +62,10 @@ def numbers(out: Printed, _arguments: Sequence[str]) -> Answer | None:
         said = f"printed {lines[0][:80]!r}: a comma between digits may be a decimal comma; print one number a line"
         return Answer(problem=Problem(missing=Missing.NOT_UNDERSTOOD, said=said))
     if all(match and _VALUE.fullmatch(match[2]) for match in labelled):
+        other = next((match[1] for match in labelled if match and _SOMETHING_ELSE.search(_words(match[1]))), None)
+        if other is not None:
+            said = f"printed {other[:60]!r} among its labels, which is no temperature"
+            return Answer(problem=Problem(missing=Missing.NOT_UNDERSTOOD, said=said))
         found = [(match[1], match[2]) for match in labelled if match]
     elif all(_LIST.fullmatch(line) for line in lines):
         values = [match[0] for line in lines for match in _VALUE.finditer(line)]
@@ -62,6 +74,10 @@ def numbers(out: Printed, _arguments: Sequence[str]) -> Answer | None:
         return None
     # Words alone, such as an error with a colon in it, are no answer of this kind.
     return _answer(found) if any(re.search(r"\d", value) for _, value in found) else None
+
+
+def _words(label: str) -> str:
+    return label.replace("_", " ")
 
 
 def _answer(found: Sequence[tuple[str, str]]) -> Answer:

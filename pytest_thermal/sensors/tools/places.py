@@ -83,10 +83,15 @@ def settle(
 
 
 def stands_in(one: Field, row: Row | None) -> tuple[str, ...]:
-    """The cell that a field is read from: the first with a figure, else the first there is, else whichever comes."""
+    """The cell that a field is read from: the first with a figure, else the first there is, else whichever comes.
+
+    One that has neither a figure nor a word for none is damaged: what stands after it may be another quantity.
+    """
     there = tuple(name for name in one.names if row and name in row.cells)
-    valued = tuple(name for name in there if _value(one, row, (name,)) is not None)
-    return valued[:1] or there[:1] or one.names
+    for name in there:
+        if row and figure(row.cells[name], one.unit, assumed=one.scale).missing is not Missing.NOT_OFFERED:
+            return (name,)
+    return there[:1] or one.names
 
 
 def _is_its_own(one: Field, device: Device, devices: Sequence[Device], rows: Mapping[str, Row]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -33,6 +34,8 @@ class Printed:
 def printed(data: bytes | str) -> Printed:
     """The output ``data``; bytes that are no UTF-8 stay visible as such."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+    # Digits of other scripts are digits to Python's \d too, and would be other cards' numbers.
+    text = text if text.isascii() else re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", text)
     text = _CONTROLS.sub("", _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
     *lines, torn = text.split("\n")
     whole = tuple("" if len(line) > _LINE_CHARACTERS else line.rstrip() for line in lines)

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from pytest_thermal.sensors.tools.answer import Answer, header
+from pytest_thermal.sensors.tools.answer import Answer, Row, header
 from pytest_thermal.sensors.tools.figures import shaped
 from pytest_thermal.sensors.tools.printed import Printed
 from pytest_thermal.sensors.tools.readers import MakeRow, csv_rows, split_csv
@@ -48,18 +48,28 @@ def query_rows(
     known = frozenset({*dotted, *_DESCRIBES, *(name.casefold() for name in asked)})
     first = next((number for number, line in enumerate(out.lines) if _is_header(line, known)), None)
     if first is not None:
-        found, refused = csv_rows(out.lines[first + 1 :], split_csv(out.lines[first]))
+        columns, blocks = split_csv(out.lines[first]), _blocks(out.lines[first:])
     elif asked and any("noheader" in one for one in arguments):
-        found, refused = csv_rows(out.lines, asked)
+        columns, blocks = asked, [out.lines]
     else:
         return None
-    rows = []
-    for order, cells in enumerate(found):
-        if all(shaped(raw.text) for name, raw in cells.items() if name in figures):
-            rows.append(make_row(cells, str(order)))
-        else:
-            refused.append(", ".join(raw.text for raw in cells.values()))
+    rows: list[Row] = []
+    refused: list[str] = []
+    for block in blocks:
+        found, torn = csv_rows(block, columns)
+        refused += torn
+        for order, cells in enumerate(found):
+            if all(shaped(raw.text) for name, raw in cells.items() if name in figures):
+                rows.append(make_row(cells, str(order)))
+            else:
+                refused.append(", ".join(raw.text for raw in cells.values()))
     return Answer(rows=tuple(rows), refused=tuple(refused)) if rows or refused else None
+
+
+def _blocks(lines: Sequence[str]) -> list[Sequence[str]]:
+    """What stands under each header that is the first one's like: places are counted from there."""
+    starts = [number for number, line in enumerate(lines) if split_csv(line) == split_csv(lines[0])]
+    return [lines[begin + 1 : end] for begin, end in itertools.pairwise([*starts, len(lines)])]
 
 
 def _is_header(line: str, known: frozenset[str]) -> bool:

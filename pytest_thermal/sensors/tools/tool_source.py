@@ -46,9 +46,9 @@ class ToolSource:
         self._availability: Availability | None = None
 
     def probe(self) -> Availability:
-        """Whether the tool is there and shows a device: one call, whose figures are thrown away.
+        """Whether the tool is there and shows a device: two calls that agree, whose figures are thrown away.
 
-        The first after an idle time shows what the tool's own call woke up.
+        The first after an idle time shows what the tool's own call woke up, and may be damaged.
         """
         if self._availability is None:
             self._availability = self._discover()
@@ -86,7 +86,7 @@ class ToolSource:
         way = self._asker.way
         if way is None:
             return Availability(ok=False, reason=asked.problems[0].said if asked.problems else "shows no device")
-        devices = found_devices(asked.rows, way.tool.device)
+        devices = found_devices(asked.rows, way.tool.device, whole=not asked.cut)
         # A card that hides all others is known by its address alone.
         fallen = [one for one in self._asker.lost if not any(one in device.identities for device in devices)]
         devices += found_devices([Row(key=one, cells={}, identities=(one,)) for one in fallen], way.tool.device)

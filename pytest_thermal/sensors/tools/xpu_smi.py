@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pytest_thermal.model import Missing, Unit
 from pytest_thermal.sensors.tools.answer import Answer, Raw, Row, normal_bus_id
@@ -127,3 +128,6 @@ TOOL = Tool(
     keys_stay=False,
     environ={"PATH": "/opt/xre/bin"},
 )
+
+OLDER = replace(TOOL, name="xpu_smi", program="xpu_smi", fallback_for="xpu-smi")
+"""What it was called before."""

@@ -123,7 +123,15 @@ def _write(tree: Path) -> None:
         for name, member in members.items():
             put(f"{path}/{name}", {"Id": name, "Status": _OK, **member})
 
-    put("/redfish/v1", {"ThermalEquipment": {"@odata.id": "/redfish/v1/ThermalEquipment"}})
+    def link(path: str) -> dict[str, str]:
+        return {"@odata.id": f"/redfish/v1/{path}"}
+
+    put("/redfish/v1", {"ThermalEquipment": link("ThermalEquipment"), "Systems": link("Systems")})
+    collection("/redfish/v1/Systems", {"Tray": {"Processors": link("Systems/Tray/Processors")}})
+    metrics = "Systems/Tray/Processors/GPU_3/EnvironmentMetrics"
+    gpu = {"ProcessorType": "GPU", "EnvironmentMetrics": link(metrics)}
+    collection("/redfish/v1/Systems/Tray/Processors", {"GPU_3": gpu})
+    put(f"/redfish/v1/{metrics}", {"TemperatureCelsius": {"Reading": 57.5}})
     put("/redfish/v1/ThermalEquipment", {"CDUs": {"@odata.id": "/redfish/v1/ThermalEquipment/CDUs"}})
     parts = ("Pumps", "SecondaryCoolantConnectors", "LeakDetection")
     collection("/redfish/v1/ThermalEquipment/CDUs", {"1": {one: {"@odata.id": f"{_CDU}/{one}"} for one in parts}})
