@@ -37,6 +37,7 @@ from pytest_thermal.recording.layout import (
     write_atomically,
 )
 from pytest_thermal.recording.priority import raise_priority
+from pytest_thermal.recording.run_state import CUT_OFF, DIRECTOR_GONE, FINISHED, RECORDING, TIME_LIMIT
 from pytest_thermal.recording.samples import SampleWriter
 from pytest_thermal.recording.spec import RecordingSpec
 from pytest_thermal.recording.words import sensor_from_json, sensor_to_json
@@ -86,6 +87,7 @@ class Recorder:
         self._keeper = Keeper(spec.run / RUN, sync_seconds=spec.sync_seconds)
         self._watch = ClockWatch(spec.clock)
         self._because = ""
+        self._in_order = False
         self._ready = False
         self._changed = True
         self._disk_trouble = ""
@@ -114,9 +116,10 @@ class Recorder:
 
     # -------------------------------------------------------------------------------------------------------- ways in
 
-    def ask_to_end(self, because: str) -> None:
-        """End soon. The first reason stands."""
-        self._because = self._because or because
+    def ask_to_end(self, because: str, *, in_order: bool = False) -> None:
+        """End soon. The first reason stands; ``in_order`` where whoever directs the run said that it is over."""
+        if not self._because:
+            self._because, self._in_order = because, in_order
 
     def _wait(self) -> None:
         now_seconds = time.monotonic()
@@ -129,7 +132,7 @@ class Recorder:
     def _hear(self, _now_seconds: float) -> None:
         data = os.read(self._control, 65536)
         if not data:
-            self.ask_to_end("the process that recorded is gone")
+            self.ask_to_end(DIRECTOR_GONE)
             return
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
@@ -145,7 +148,7 @@ class Recorder:
     def _obey(self, command: Mapping[str, Any]) -> None:
         what = command["do"]
         if what == "stop":
-            self.ask_to_end(str(command.get("because") or "asked to"))
+            self.ask_to_end(str(command.get("because") or "asked to"), in_order=not command.get("orphaned"))
         elif what == "phase":
             self._enter_phase(command["name"], float(command["time"]))
         elif what == "event":
@@ -223,7 +226,7 @@ class Recorder:
         if not self._earlier:
             self._facts["start_seconds"] = round(self._spec.clock.now(), 3)
         self._facts.update(
-            state="recording",
+            state=RECORDING,
             end_seconds=None,
             ended_because=None,
             recorder={"pid": os.getpid(), "period_seconds": self._spec.period_seconds, "priority": priority},
@@ -250,10 +253,10 @@ class Recorder:
     def _look(self, now_seconds: float) -> None:
         """Once a second: is the parent there, does the disk take what is written, was the clock set."""
         if os.getppid() != self._parent or (self._spec.parent is not None and os.getppid() != self._spec.parent):
-            self.ask_to_end("the process that recorded is gone")
+            self.ask_to_end(DIRECTOR_GONE)
         limit_seconds = self._spec.limit_seconds or math.inf
         if now_seconds - self._spec.clock.monotonic_seconds > limit_seconds:
-            self.ask_to_end(f"the time limit of {limit_seconds:g} s")
+            self.ask_to_end(f"{TIME_LIMIT} of {limit_seconds:g} s")
         step_seconds = self._watch.step()
         if step_seconds is not None:
             self._facts.setdefault("clock", {}).setdefault("steps", []).append(
@@ -306,7 +309,9 @@ class Recorder:
         self._event(now, "recorder", {"text": f"ended: {self._because}", "lost_rows": lost})
         for lane in self._lanes:
             lane.writer.close()
-        self._facts.update(state="finished", end_seconds=now, ended_because=self._because)
+        # Only whoever directs a run knows that it is whole: one that just stopped hearing of it was cut.
+        state = FINISHED if self._in_order else CUT_OFF
+        self._facts.update(state=state, end_seconds=now, ended_because=self._because)
         self._keep_facts()
         if not self._keeper.finish(self._seal, timeout_seconds=_SEAL_SECONDS):
             self._say("note", text=f"{self._spec.run}: the disk does not answer; left as it is")

@@ -29,7 +29,7 @@ from pytest_thermal.recording.layout import (
 )
 from pytest_thermal.recording.recording import Event, MissingStretch, Recording, Requests, Timing
 from pytest_thermal.recording.request_table import parse_requests
-from pytest_thermal.recording.run_directory import is_recording
+from pytest_thermal.recording.run_state import CUT_OFF, FINISHED, RECORDING, state_of
 from pytest_thermal.recording.sample_table import Block, DamagedError, parse_table
 from pytest_thermal.recording.words import sensor_from_json
 
@@ -49,7 +49,9 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
     path = path.parent if path.name == "run.json" else path
     facts = read_run_json(path)
     notes: list[str] = []
-    state = _state(path, facts, notes)
+    state = state_of(path, facts)
+    if state == CUT_OFF and facts.get("state") == RECORDING:
+        notes.append("run.json: the recorder never noted its end: it was killed, or the machine went down")
     series, timing = _samples(path, facts, notes) if samples else ({}, {})
     recording = Recording(
         path=path,
@@ -65,16 +67,9 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
         summary=_summary(path, notes),
     )
     phases = tuple(_phases(facts, recording.end_seconds, notes))
-    changed = tuple(_changed(path, facts)) if verify and state == "finished" else ()
+    is_sealed = state == FINISHED or (state == CUT_OFF and "sha256" in facts)
+    changed = tuple(_changed(path, facts)) if verify and is_sealed else ()
     return Recording(**{**vars(recording), "phases": phases, "notes": (*notes, *changed), "changed": changed})
-
-
-def _state(path: Path, facts: Mapping[str, Any], notes: list[str]) -> str:
-    state = str(facts.get("state", "cut off"))
-    if state == "recording" and not is_recording(path):
-        notes.append("run.json: the recorder never noted its end: it was killed, or the machine went down")
-        return "cut off"
-    return state
 
 
 # ---------------------------------------------------------------------------------------------------------- samples

@@ -263,6 +263,23 @@ def test_an_open_phase_ends_with_the_last_sample_and_a_strange_one_is_left_out(t
     assert len(recording.notes) == 4
 
 
+@pytest.mark.parametrize(
+    "because, state",
+    [
+        ("done", "finished"),
+        ("interrupted; phases gone through: baseline", "finished"),
+        (None, "finished"),
+        ("the process that recorded is gone", "cut off"),
+        ("SIGTERM", "cut off"),
+        ("the time limit of 900 s", "cut off"),
+    ],
+)
+def test_a_run_that_nobody_ended_is_not_finished_whatever_its_recorder_wrote(
+    tmp_path: Path, because: str | None, state: str
+) -> None:
+    assert read_run(write(tmp_path, {}, ended_because=because), verify=False).state == state
+
+
 def test_files_that_changed_after_the_seal_are_named(tmp_path: Path) -> None:
     run = write(tmp_path, {"events.jsonl": "", "new.txt": "x"}, sha256={"events.jsonl": "0" * 64, "gone.csv": "1" * 64})
     assert read_run(run).notes == (
