@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ from pytest_thermal.recording.layout import (
     read_run_json,
     sha256,
 )
+from pytest_thermal.recording.plausible import only_plausible
 from pytest_thermal.recording.recording import Event, MissingStretch, Recording, Requests, Timing
 from pytest_thermal.recording.request_table import parse_requests
 from pytest_thermal.recording.run_state import CUT_OFF, FINISHED, RECORDING, state_of
 from pytest_thermal.recording.sample_table import Block, DamagedError, parse_table
 from pytest_thermal.recording.words import sensor_from_json
+from pytest_thermal.sensors.plausibility import plausible_limits
 
 _SEGMENT = re.compile(r"(?P<source>.+?)(?:\.(?P<number>\d+))?")
 _DEVICE = re.compile(r"[a-z_]+\d*")
@@ -52,14 +55,16 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
     state = state_of(path, facts)
     if state == CUT_OFF and facts.get("state") == RECORDING:
         notes.append("run.json: the recorder never noted its end: it was killed, or the machine went down")
-    series, timing = _samples(path, facts, notes) if samples else ({}, {})
+    implausible: list[MissingStretch] = []
+    series, timing = _samples(path, facts, notes, implausible) if samples else ({}, {})
+    missing = sorted([*_missing(path, notes), *implausible], key=lambda stretch: stretch.time_seconds)
     recording = Recording(
         path=path,
         state=state,
         series=series,
         phases=(),
         notes=(),
-        missing=tuple(_missing(path, notes)),
+        missing=tuple(missing),
         events=tuple(_events(path, notes)),
         requests=_requests(path, notes),
         timing=timing,
@@ -75,7 +80,9 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
 # ---------------------------------------------------------------------------------------------------------- samples
 
 
-def _samples(path: Path, facts: Mapping[str, Any], notes: list[str]) -> tuple[dict[str, Series], dict[str, Timing]]:
+def _samples(
+    path: Path, facts: Mapping[str, Any], notes: list[str], implausible: list[MissingStretch]
+) -> tuple[dict[str, Series], dict[str, Timing]]:
     known = _known_sensors(facts, notes)
     sources: Mapping[str, Mapping[str, Any]] = facts.get("sources", {})
     series: dict[str, Series] = {}
@@ -91,7 +98,11 @@ def _samples(path: Path, facts: Mapping[str, Any], notes: list[str]) -> tuple[di
             sensor = known.get((source, name)) or _guessed(name, source, notes)
             if sensor is None:
                 continue
-            found = Series(sensor=sensor, time_seconds=time_seconds, values=values, period_seconds=period_seconds)
+            good, strange = only_plausible(sensor, time_seconds, values)
+            if strange:
+                notes.append(f"{name}: {strange[0].detail}; such readings are taken as missing")
+                implausible += strange
+            found = Series(sensor=sensor, time_seconds=time_seconds, values=good, period_seconds=period_seconds)
             series[name] = _better(series.get(name), found, notes)
         nothing = np.full(time_seconds.size, np.nan)
         timing[source] = Timing(
@@ -104,6 +115,14 @@ def _samples(path: Path, facts: Mapping[str, Any], notes: list[str]) -> tuple[di
             missed=told.get("missed"),
             priority=str(told.get("priority", "")),
         )
+    for sensor in known.values():
+        if sensor.id not in series:  # its file is gone; it is asked for all the same
+            series[sensor.id] = Series(
+                sensor=sensor,
+                time_seconds=np.empty(0),
+                values=np.empty(0),
+                period_seconds=_period_seconds(sources.get(sensor.source, {}), facts, np.empty(0)),
+            )
     return series, timing
 
 
@@ -115,7 +134,8 @@ def _known_sensors(facts: Mapping[str, Any], notes: list[str]) -> dict[tuple[str
         except ValueError as error:
             notes.append(f"run.json: {error}")
         else:
-            known[sensor.source, sensor.id] = sensor
+            limits = plausible_limits(sensor.unit, sensor.limits)
+            known[sensor.source, sensor.id] = replace(sensor, limits=limits)
     return known
 
 

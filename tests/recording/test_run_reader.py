@@ -364,3 +364,31 @@ def test_a_follower_hands_out_every_row_once_across_segments(tmp_path: Path) -> 
     (run / "samples" / "nvml.2.csv").write_text(further, encoding="utf-8")
     assert [tick.time_seconds for tick in follower.read()] == [2.5, 3.0]
     assert follower.read() == []
+
+
+@pytest.mark.parametrize("blank", [255.0, 127.0, 128.0, -1.0, 0.0, -273.15, 65535.0, 6553.5, 1e9])
+def test_readings_that_cannot_be_true_are_missing_whoever_wrote_them(tmp_path: Path, blank: float) -> None:
+    rows = [
+        f"{second}.000,{50 + second % 3},{blank if 4 <= second < 14 or second == 20 else 40}" for second in range(30)
+    ]
+    recording = read_run(write(tmp_path, {"samples/nvml.csv": csv(*rows)}), verify=False)
+    values = recording.series["gpu1.temperature_celsius"].values
+    assert np.flatnonzero(np.isnan(values)).tolist() == [*range(4, 14), 20]
+    assert recording.series["gpu0.temperature_celsius"].present.all()
+    assert [stretch.time_seconds for stretch in recording.missing] == [4.0, 20.0]
+    assert {stretch.reason for stretch in recording.missing} == {Missing.IMPLAUSIBLE}
+    assert len(recording.notes) == 1
+    assert recording.notes[0].startswith("gpu1.temperature_celsius: raw ")
+
+
+def test_limits_that_are_blanks_are_no_limits(tmp_path: Path) -> None:
+    odd = {**sensor("gpu0"), "limits": {"slowdown": 0.0, "critical": 65261.8, "max": 83.0}}
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50,40")}, sensors=[odd, sensor("gpu1")])
+    assert read_run(run, verify=False).series["gpu0.temperature_celsius"].sensor.limits == {"max": 83.0}
+
+
+def test_a_sensor_whose_readings_are_gone_is_still_asked_for(tmp_path: Path) -> None:
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50", header="time,gpu0.temperature_celsius")})
+    recording = read_run(run, verify=False)
+    lost = recording.series["gpu1.temperature_celsius"]
+    assert (len(lost), lost.sensor.identity, lost.period_seconds) == (0, "uuid-gpu1", 1.0)
