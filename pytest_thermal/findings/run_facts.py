@@ -145,7 +145,7 @@ def machine_of(facts: Mapping[str, Any]) -> str:
 
 def comparable_facts(recording: Recording) -> RunFacts:
     """What must be the same for two runs to be comparable, from ``run.json`` and the sensors."""
-    return facts_of(recording.facts, [series.sensor for series in recording.series.values()])
+    return facts_of(recording.facts, [series.sensor for series in recording.series.values() if len(series)])
 
 
 def facts_of(facts: Mapping[str, Any], sensors: Collection[Sensor]) -> RunFacts:
