@@ -243,7 +243,8 @@ def _end_slopes(
             bend = _bend(window, constant.tau)
             to_interval = _bend(interval, constant.tau) / bend if constant.known and bend > 1 else 1.0
             shapes = [(to_interval, constant.tau / bend)] if trend.may_be_bent else []
-            if not shapes or (constant.known and trend.may_be_straight):
+            # A constant that stands for an unknown one is long already: its bend is doubted where much is made of it.
+            if not shapes or (trend.may_be_straight if constant.known else window > constant.tau):
                 shapes.append((1.0, constant.tau))
             yield _EndSlope(
                 trend=trend,
@@ -277,7 +278,7 @@ def _best(slopes: Iterable[_EndSlope], rate: SettlingRate, allowed: float) -> _E
     found: list[tuple[float, _EndSlope]] = []
     for end in slopes:
         half = end.trend.half_width
-        width = max(half * end.to_interval / rate.per_second, half * end.to_remaining / allowed)
+        width = max(half * end.to_interval_most / rate.per_second, half * end.to_remaining_most / allowed)
         if width <= GOOD_ENOUGH:
             return end
         found.append((width, end))

@@ -134,7 +134,7 @@ def _if_slowest(
         return slow
     start = max(load_on.start_seconds + MODE_IS_OVER * slow.value, steady.start_seconds)
     part = series.between(start, steady.end_seconds)
-    later = fit_trend(part.time_seconds, part.values, resolution_of(series))
+    later = fit_trend(part.time_seconds, part.values, resolution_of(series), tau=steady.end_seconds - start)
     if later is None or later.span_seconds < rate.seconds or later.lower * later.span_seconds <= ALLOWED_REMAINING:
         return slow
     why = say("it went on rising after its slow mode of {tau:.0f} s was over", tau=slow.value)
