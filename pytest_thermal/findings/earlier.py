@@ -14,6 +14,7 @@ from pytest_thermal.model import Outcome
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Recording, RecordingError, open_recording
 from pytest_thermal.recording.layout import RUN, read_run_json
+from pytest_thermal.recording.run_reader import OF_ANOTHER_SHAPE
 from pytest_thermal.recording.run_state import FINISHED, FOREIGN, state_of
 from pytest_thermal.recording.words import sensor_from_json
 
@@ -59,7 +60,10 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
         if str(facts.get("bench", "")) != str(recording.facts.get("bench", "")):
             others += 1
             continue
-        reasons = _against(recording, run, facts)
+        try:
+            reasons = _against(recording, run, facts)
+        except OF_ANOTHER_SHAPE as error:
+            reasons = (say("damaged: {kind}: {error}", kind=type(error).__name__, error=error),)
         if not reasons:
             try:
                 found = open_recording(run)

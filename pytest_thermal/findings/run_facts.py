@@ -99,7 +99,9 @@ def lengths_of(facts: Mapping[str, Any]) -> dict[str, float]:
     told = facts.get("phases")
     for phase in told if isinstance(told, list) else []:
         with contextlib.suppress(KeyError, TypeError, ValueError):
-            found[str(phase["name"])] = float(phase["end_seconds"]) - float(phase["start_seconds"])
+            lasted = float(phase["end_seconds"]) - float(phase["start_seconds"])
+            if lasted >= 0:
+                found[str(phase["name"])] = lasted
     return found
 
 

@@ -36,6 +36,8 @@ from pytest_thermal.recording.sample_table import Block, DamagedError, parse_tab
 from pytest_thermal.recording.words import sensor_from_json
 from pytest_thermal.sensors.plausibility import plausible_limits
 
+OF_ANOTHER_SHAPE = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError)
+"""What a reader runs into where a file is JSON, and not ours."""
 _SEGMENT = re.compile(r"(?P<source>.+?)(?:\.(?P<number>\d+))?")
 _DEVICE = re.compile(r"[a-z_]+\d*")
 
@@ -51,6 +53,23 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
     """
     path = path.parent if path.name == "run.json" else path
     facts = read_run_json(path)
+    try:
+        return _read(path, facts, verify=verify, samples=samples)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{error.filename or path}: cannot be read: {error.strerror or error}",
+            remedy="run as the user who recorded it, or copy the run anew",
+        ) from error
+    except OF_ANOTHER_SHAPE as error:
+        raise RunDirectoryError(
+            f"{path}: damaged: {type(error).__name__}: {error}",
+            likely="run.json was edited by hand, or is of another program",
+            remedy="restore it from a backup; the samples can still be judged one by one: --replay "
+            f"{path / SAMPLES / '<source>.csv'}",
+        ) from error
+
+
+def _read(path: Path, facts: Mapping[str, Any], *, verify: bool, samples: bool) -> Recording:
     notes: list[str] = []
     state = state_of(path, facts)
     if state == CUT_OFF and facts.get("state") == RECORDING:

@@ -202,6 +202,21 @@ def test_a_run_that_was_cut_short_is_no_measure_for_others(tmp_path: Path) -> No
         assert asked.seen == f"not comparable with {run.name}: {why}"
 
 
+@pytest.mark.parametrize("damaged", [{"sources": [1]}, {"load": 7, "phases": [None]}, {"sensors": 3}, {"host": 1}])
+def test_a_run_of_another_shape_is_passed_over_or_refused_by_name(tmp_path: Path, damaged: dict[str, object]) -> None:
+    older = write_run(tmp_path, healthy(), days_ago=3)
+    odd = write_run(tmp_path, healthy(), days_ago=2, **damaged)
+    now = open_recording(write_run(tmp_path, healthy(seed=4)))
+    found = choose_earlier(tmp_path, now, "latest")
+    assert found.recording is not None
+    assert found.recording.path in (older, odd)
+    asked = choose_earlier(tmp_path, now, odd.name)
+    assert judged(now, earlier=asked).finding("drift", GPU).outcome in (PASSED, OPEN)
+    (odd / "run.json").write_text(json.dumps({"format": 1, "start_seconds": 1.0, "sensors": "x", "phases": {"a": 1}}))
+    assert choose_earlier(tmp_path, now, "latest").recording is not None
+    assert choose_earlier(tmp_path, now, odd.name).recording is None
+
+
 def test_a_run_that_failed_itself_is_no_measure_for_others(tmp_path: Path) -> None:
     good = write_run(tmp_path, healthy(), days_ago=3)
     hot = write_run(tmp_path, healthy(loop=AGED), days_ago=2)

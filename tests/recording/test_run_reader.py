@@ -308,6 +308,33 @@ def test_a_damaged_run_json_is_told_without_a_traceback(tmp_path: Path, content:
     assert "\ntry: " in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"sources": [1]},
+        {"sources": {"nvml": True}},
+        {"sources": {"nvml": {"segments": 0}}},
+        {"phases": -1e18},
+        {"phases": [None]},
+        {"sensors": 7},
+        {"sha256": ["samples/nvml.csv"]},
+    ],
+)
+def test_a_run_json_of_another_shape_is_damaged(tmp_path: Path, facts: dict[str, Any]) -> None:
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50,40")}, **facts)
+    with pytest.raises(RunDirectoryError, match="damaged: ") as refused:
+        read_run(run)
+    assert "edited by hand" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "events.jsonl", "requests.csv", "summary.json"])
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path, name: str) -> None:
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50,40")})
+    (run / name).mkdir()
+    with pytest.raises(RunDirectoryError, match="cannot be read: Is a directory"):
+        read_run(run)
+
+
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     run = write(tmp_path, {}, format=2, versions={"pytest-thermal": "9.0"})
     with pytest.raises(RunDirectoryError) as refused:
