@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,7 +204,7 @@ def test_a_run_that_was_cut_short_is_no_measure_for_others(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("damaged", [{"sources": [1]}, {"load": 7, "phases": [None]}, {"sensors": 3}, {"host": 1}])
-def test_a_run_of_another_shape_is_passed_over_or_refused_by_name(tmp_path: Path, damaged: dict[str, object]) -> None:
+def test_a_run_of_another_shape_is_passed_over_or_refused_by_name(tmp_path: Path, damaged: dict[str, Any]) -> None:
     older = write_run(tmp_path, healthy(), days_ago=3)
     odd = write_run(tmp_path, healthy(), days_ago=2, **damaged)
     now = open_recording(write_run(tmp_path, healthy(seed=4)))
