@@ -27,6 +27,7 @@ from pytest_thermal.recording.lane import Lane, State
 from pytest_thermal.recording.layout import (
     EVENTS,
     MISSING,
+    REQUESTS,
     RUN,
     SAMPLES,
     checksums,
@@ -46,6 +47,8 @@ _LOOK_SECONDS = 1.0
 _LANES_END_SECONDS = 1.0
 _KILLED_SECONDS = 0.5
 _SEAL_SECONDS = 20.0
+_LOAD_ENDS_SECONDS, _QUIET_SECONDS = 10.0, 3.0
+"""A load whose director is gone ends within two seconds; nothing is sealed while it writes."""
 _LOCK_TRIES = 10
 _OURS = {"format", "state", "start_seconds", "end_seconds", "ended_because", "clock", "recorder", "sources", "sensors"}
 _OURS |= {"phases", "sha256"}
@@ -321,9 +324,21 @@ class Recorder:
         """In the keeper's thread: everything is on the disk, and what it is can be checked."""
         self._missing.close()
         self._events.close()
+        if not self._in_order:
+            self._let_load_end()
         with contextlib.suppress(OSError):
             self._facts["sha256"] = checksums(self._spec.run)
             write_atomically(self._spec.run / RUN, json_text(self._facts))
+
+    def _let_load_end(self) -> None:
+        """Requests are written by the load, which sees for itself that its director is gone, and needs a moment."""
+        path = self._spec.run / REQUESTS
+        last_seconds = time.monotonic() + _LOAD_ENDS_SECONDS
+        size, quiet_since = -1, time.monotonic()
+        while path.exists() and time.monotonic() < last_seconds and time.monotonic() - quiet_since < _QUIET_SECONDS:
+            if path.stat().st_size != size:
+                size, quiet_since = path.stat().st_size, time.monotonic()
+            time.sleep(0.1)
 
 
 def _known(facts: Mapping[str, Any], source: str) -> list[Sensor]:
