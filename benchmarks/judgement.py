@@ -150,10 +150,12 @@ def _card(
 
 
 def _holes(rng: np.random.Generator, values: Floats) -> Floats:
-    values = np.where(rng.random(values.size) < LOST, np.nan, values)
-    hole = int(rng.integers(0, values.size - HOLE_SECONDS))
-    values[hole : hole + int(HOLE_SECONDS)] = np.nan
-    return values
+    lost = rng.random(values.size) < LOST
+    length = int(HOLE_SECONDS)
+    hole = int(rng.integers(1, values.size - length - 1))
+    # A reading that is lost right beside it would make it a hole that no judgement lets pass.
+    lost[hole - 1 : hole + length + 1] = [False, *[True] * length, False]
+    return np.where(lost, np.nan, values)
 
 
 def _lines(rng: np.random.Generator, times: Floats, columns: Sequence[Column]) -> Iterator[str]:

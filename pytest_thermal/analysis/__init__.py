@@ -14,7 +14,7 @@ from pytest_thermal.analysis.health import Health, check_health
 from pytest_thermal.analysis.levels import level, peak, rise
 from pytest_thermal.analysis.load_proof import LoadProof, judge_idle, prove_load, throughput_held
 from pytest_thermal.analysis.loop_faults import LoopFault, LoopFaultKind, LoopSensors, name_loop_fault
-from pytest_thermal.analysis.loop_shape import Departure, LoopShape, find_departure, measure_shape
+from pytest_thermal.analysis.loop_shape import Departure, LoopShape, Swing, find_departure, find_swing, measure_shape
 from pytest_thermal.analysis.noise import estimate_resolution, noise_sigma
 from pytest_thermal.analysis.own_time import OwnTime, own_share
 from pytest_thermal.analysis.phases import DetectedPhases, detect_phases
@@ -48,6 +48,7 @@ __all__ = [
     "RunFacts",
     "Settled",
     "SettlingRate",
+    "Swing",
     "TemperatureFigures",
     "ThrottleKind",
     "Throttling",
@@ -60,6 +61,7 @@ __all__ = [
     "estimate_resolution",
     "find_departure",
     "find_rebound",
+    "find_swing",
     "fit_time_constants",
     "fit_trend",
     "judge_baseline_settled",

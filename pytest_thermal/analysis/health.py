@@ -88,7 +88,7 @@ def check_health(series: Series, phases: Sequence[Phase] = (), *, heated: bool =
         steps,
         [phase for phase in phases if heated and phase.name in {"ramp", "cooldown"}],
         max(STUCK_SECONDS, STUCK_TICKS * series.period_seconds),
-        lively=step is not None and _usual_change(steps) >= LIVELY * step,
+        lively=step is not None and _usual_change(_but_for_longest_standstill(steps)) >= LIVELY * step,
     )
     found = [say("1 spike") if spikes == 1 else say("{spikes} spikes", spikes=spikes)] if spikes else []
     if dropouts:
@@ -188,6 +188,15 @@ def _stuck(
     if not phases and last[longest] - first[longest] == steps.size:
         return Answer.UNKNOWN, constant, say("never moved, {said}", said=said)
     return Answer.NO, constant, ""
+
+
+def _but_for_longest_standstill(steps: FloatArray) -> FloatArray:
+    """Changes from reading to reading but for the longest run of none: what is stuck says nothing of what is usual."""
+    first, last = runs_of(steps == 0)
+    if not first.size:
+        return steps
+    longest = int(np.argmax(last - first))
+    return np.concatenate((steps[: first[longest]], steps[last[longest] :]))
 
 
 def _usual_change(steps: FloatArray) -> float:

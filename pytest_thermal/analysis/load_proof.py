@@ -103,7 +103,13 @@ def prove_load(
     else:
         answer, reason = (
             Answer.UNKNOWN,
-            joined("; ", (say("{f_name}: {reason}", f_name=f.name, reason=f.reason) for f in (used, watts, held))),
+            joined(
+                "; ",
+                (
+                    say("{f_name}: {reason}", f_name=figure.name, reason=why)
+                    for figure, why in ((used, used.reason), (watts, power_why), (held, held.reason))
+                ),
+            ),
         )
     starved = own is not None and own.value is not None and own.value < least_own
     if starved and own is not None:
@@ -224,6 +230,14 @@ def _power(series: Series | None, phase: Phase, baseline: Phase | None) -> tuple
     share = float(np.mean(smooth >= floor + PLATEAU * (median - floor)))
     watts = Figure(name="power", value=median, unit="watts", detail={"idle": idle})
     plateau = Figure(name="on_plateau", value=share, unit="ratio", detail={"lowest": float(smooth.min())})
+    if median <= 0:
+        # A plateau of nothing is none: nothing that runs draws no power.
+        return (
+            watts,
+            plateau,
+            Answer.UNKNOWN,
+            say("0 W in {phase_name}: its meter shows nothing", phase_name=phase.name),
+        )
     if idle is not None and median < LEAST_POWER_RISE * idle:
         return (
             watts,

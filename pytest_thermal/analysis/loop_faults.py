@@ -13,6 +13,7 @@ from pytest_thermal.analysis.loop_shape import (
     LoopShape,
     block_level,
     find_departure,
+    find_swing,
     wander_of_means,
 )
 from pytest_thermal.analysis.rebound import Rebound
@@ -140,7 +141,7 @@ def name_loop_fault(
         load_on = min(phase.start_seconds for phase in phases if phase.name in {"ramp", "steady"})
         return _from_departure(departure, steady, loop, _warming_rate(temperature, load_on, departure))
     return (
-        _air(steady, shape, loop, rebound)
+        _air(temperature, steady, shape, loop, rebound)
         or _warm_supply(steady, shape, loop, most_rise, earlier)
         or _from_start(steady, shape, loop, most_rise, earlier)
         or _from_rebound(loop, phases, rebound)
@@ -238,7 +239,9 @@ def _falls_to(series: Series | None, steady: Phase, at: float, share: float) -> 
 # ------------------------------------------------------------------------------------------------ from the start on
 
 
-def _air(steady: Phase, shape: LoopShape, loop: LoopSensors, rebound: Rebound | None) -> LoopFault | None:
+def _air(
+    temperature: Series, steady: Phase, shape: LoopShape, loop: LoopSensors, rebound: Rebound | None
+) -> LoopFault | None:
     wander = shape.wander.value
     if wander is None or wander < WANDER or loop.power is None:
         return None
@@ -247,7 +250,7 @@ def _air(steady: Phase, shape: LoopShape, loop: LoopSensors, rebound: Rebound | 
     if unrest is None or not watts or risen is None:
         return None
     by_power = unrest * abs(risen) / watts
-    if by_power > wander / 2:
+    if by_power > wander / 2 or find_swing(temperature, steady) is not None:
         return None
     evidence = [
         say(

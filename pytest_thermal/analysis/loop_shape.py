@@ -23,6 +23,14 @@ STEP_SECONDS = (120.0, 300.0, 600.0)
 """Over which a rise in steady is looked for: a pump's or a contact's first, then a fan's."""
 LEAST_COURSE = 12
 """Means of 10 s before a departure, from which its course is known."""
+LEAST_SWINGS = 4
+"""Periods that a swing has to be seen for."""
+REGULAR = 0.7
+"""Autocorrelation at a whole period, of what is called regular."""
+ABRUPT = 2.0
+"""From one 10 s mean to the next, mean squares over those of a sine: square waves have more than twice as much."""
+SLOWEST_ROUND_SECONDS = 90.0
+"""Coolant goes round a loop in less."""
 UNREST = 0.2
 """Of a departure: a temperature that wanders so much beforehand was on no course."""
 STAYS, COMES_BACK = 0.5, 0.05
@@ -67,6 +75,15 @@ class Departure:
     """°C from one ten seconds (two readings) to the next, where that is most: nearly all of ``rise`` for a step."""
     first_rate: float
     """K/s over the first minute, above its course."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swing:
+    """A temperature that goes up and down regularly."""
+
+    period_seconds: float
+    amplitude: float
+    """°C above and below its mean, as of a sine of that power."""
 
 
 def measure_shape(
@@ -199,6 +216,39 @@ def wander_of_means(series: Series, phase: Phase) -> float | None:
     )
     times, means = _blocks(series, half)
     return _about_parabola(times, means) if times.size >= 12 else None
+
+
+def find_swing(series: Series, phase: Phase) -> Swing | None:
+    """A regular swing in the second half of a phase, as of a fan's or a pump's control that hunts; None without one.
+
+    By the autocorrelation of 10 s means about a parabola: it falls below zero within half a period and comes back at a
+    whole one. And it is smooth, as a sine is. Air passes abruptly, and at random or each time that the loop has gone
+    round.
+    """
+    half = Phase(
+        name=phase.name, start_seconds=(phase.start_seconds + phase.end_seconds) / 2, end_seconds=phase.end_seconds
+    )
+    times, means = _blocks(series, half)
+    if times.size < LEAST_SWINGS * 6:
+        return None
+    x = (times - times[0]) / (times[-1] - times[0]) - 0.5
+    rest = means - np.polynomial.Polynomial.fit(x, means, 2)(x)
+    power = float(np.mean(rest**2))
+    lags = np.arange(1, times.size // LEAST_SWINGS)
+    if power <= 0 or not lags.size:
+        return None
+    alike = np.array([float(np.mean(rest[lag:] * rest[:-lag])) for lag in lags]) / power
+    against = np.flatnonzero(alike < -REGULAR / 2)
+    if not against.size:
+        return None
+    after = int(against[0])
+    best = after + int(np.argmax(alike[after:]))
+    period = float(lags[best]) * _typical_step(times)
+    if alike[best] < REGULAR or period < SLOWEST_ROUND_SECONDS:
+        return None
+    if 1 - alike[0] > ABRUPT * (1 - math.cos(2 * math.pi / float(lags[best]))):
+        return None
+    return Swing(period_seconds=period, amplitude=math.sqrt(2 * power))
 
 
 def _about_parabola(times: FloatArray, means: FloatArray) -> float:

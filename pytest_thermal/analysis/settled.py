@@ -23,6 +23,9 @@ GOOD_ENOUGH = 0.5
 WIDER = 1.5
 """A window that is too short for a verdict is made longer by this factor."""
 
+SLOWEST_SECONDS = 1800.0
+"""The slowest constant to reckon with where none is known: no loop of a machine is slower."""
+
 SHOWS_THE_MODE = 3.0
 """In slow constants: a window up to this long still shows that mode's bend,"""
 MODE_IS_OVER = 6.0
@@ -59,9 +62,12 @@ class _EndSlope:
 
     trend: Trend
     to_interval: float
-    """× slope: mean slope over the standard's interval."""
+    """× slope: mean slope over the standard's interval, by the shape that fits best."""
     to_remaining: float
     """× slope: remaining rise, in seconds."""
+    to_interval_most: float
+    to_remaining_most: float
+    """The same by the shape, of those that fit, by which it is the most."""
 
 
 def judge_settled(
@@ -90,15 +96,18 @@ def judge_settled(
     mean slope over the interval I is slope·g(I/τ)/g(T/τ), which must be within the rate, and the remaining rise, slow
     constant times slope at the end, is slope·τ/g(T/τ). Its bound combines those of slope and τ.
 
-    Where τ is not known, its upper bound stands for it, else half of the time under load: a slower mode would not
-    show in this record by any means, and a faster one has less to go. The temperature can then be called settled, and
-    unsettled by the rate over the interval itself, but never by the remaining rise.
+    That holds where the window is bent like that. Where it may as well be straight, as of a room that warms up, it has
+    to be within the rate, and the rest within 1 °C, by either shape.
+
+    Where τ is not known, its upper bound stands for it, else half of the time under load, at most half an hour: a
+    slower mode would not show in this record by any means, and a faster one has less to go. The temperature can then
+    be called settled, and unsettled by the rate over the interval itself, but never by the remaining rise.
 
     YES: the 95 % bounds of both are within what is allowed. NO: one of them is beyond it even at its lower bound.
     Else UNKNOWN.
     """
     since = phase.start_seconds if loaded_since_seconds is None else loaded_since_seconds
-    constant = _slow_constant(slow, (phase.end_seconds - since) / 2)
+    constant = _slow_constant(slow, min((phase.end_seconds - since) / 2, SLOWEST_SECONDS))
     slopes = _end_slopes(series, phase, rate, constant, since)
     unit = str(series.sensor.unit)
     first = next(slopes, None)
@@ -113,6 +122,8 @@ def judge_settled(
     share = constant.sigma / constant.tau
     remaining = end.trend.slope * end.to_remaining
     reach = math.hypot(end.trend.half_width * end.to_remaining, 1.645 * remaining * share)
+    upper = abs(end.trend.slope) * end.to_remaining_most
+    upper += math.hypot(end.trend.half_width * end.to_remaining_most, 1.645 * upper * share)
     sigma = math.hypot(end.trend.sigma, end.trend.quantisation / math.sqrt(3)) * end.to_remaining
     figure = Figure(
         name="remaining_rise",
@@ -129,7 +140,7 @@ def judge_settled(
     # Without a known constant a longer window's slope says nothing of the interval's, but that it is no greater.
     against = _too_fast(end if constant.known else first, rate)
     open_questions = _may_be_too_fast(end, rate)
-    least, most = _magnitude(remaining, reach)
+    least, most = max(abs(remaining) - reach, 0.0), upper
     if constant.known and least > allowed_remaining:
         against.append(
             say(
@@ -230,10 +241,17 @@ def _end_slopes(
         trend = fit_trend(part.time_seconds, part.values, step, tau=constant.tau)
         if trend is not None:
             bend = _bend(window, constant.tau)
+            to_interval = _bend(interval, constant.tau) / bend if constant.known and bend > 1 else 1.0
+            shapes = [(to_interval, constant.tau / bend)] if trend.may_be_bent else []
+            # A constant that stands for an unknown one is long already: its bend is doubted where much is made of it.
+            if not shapes or (trend.may_be_straight if constant.known else window > constant.tau):
+                shapes.append((1.0, constant.tau))
             yield _EndSlope(
                 trend=trend,
-                to_interval=_bend(interval, constant.tau) / bend if constant.known and bend > 1 else 1.0,
-                to_remaining=constant.tau / bend,
+                to_interval=shapes[0][0],
+                to_remaining=shapes[0][1],
+                to_interval_most=max(one[0] for one in shapes),
+                to_remaining_most=max(one[1] for one in shapes),
             )
 
 
@@ -260,7 +278,7 @@ def _best(slopes: Iterable[_EndSlope], rate: SettlingRate, allowed: float) -> _E
     found: list[tuple[float, _EndSlope]] = []
     for end in slopes:
         half = end.trend.half_width
-        width = max(half * end.to_interval / rate.per_second, half * end.to_remaining / allowed)
+        width = max(half * end.to_interval_most / rate.per_second, half * end.to_remaining_most / allowed)
         if width <= GOOD_ENOUGH:
             return end
         found.append((width, end))
@@ -282,9 +300,9 @@ def _too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
 
 def _may_be_too_fast(end: _EndSlope, rate: SettlingRate) -> list[str]:
     _, most = _magnitude(end.trend.slope, end.trend.half_width)
-    if most * end.to_interval <= rate.per_second:
+    if most * end.to_interval_most <= rate.per_second:
         return []
-    slope, half = (60 * value * end.to_interval for value in (end.trend.slope, end.trend.half_width))
+    slope, half = (60 * value * end.to_interval_most for value in (end.trend.slope, end.trend.half_width))
     return [
         say(
             "its slope is only known to {slope:+.2f} ± {half:.2f} K/min, against {spoken}",

@@ -10,9 +10,16 @@ from pytest_thermal.analysis.health import Health, check_health
 from pytest_thermal.analysis.levels import level, peak, rise
 from pytest_thermal.analysis.noise import resolution_of
 from pytest_thermal.analysis.rebound import Rebound, find_rebound
-from pytest_thermal.analysis.settled import Settled, judge_baseline_settled, judge_settled
+from pytest_thermal.analysis.settled import (
+    ALLOWED_REMAINING,
+    MODE_IS_OVER,
+    Settled,
+    judge_baseline_settled,
+    judge_settled,
+)
 from pytest_thermal.analysis.settling_rates import SETTLING_RATES, SettlingRate
 from pytest_thermal.analysis.time_constants import TimeConstants, fit_time_constants
+from pytest_thermal.analysis.trend import fit_trend
 from pytest_thermal.model.phases import PhaseName
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure, Phase, Series
@@ -97,7 +104,7 @@ def analyse_temperature(
         settled=judge_settled(
             clean,
             steady,
-            slow=_slow(heating, cooling),
+            slow=_if_slowest(_slow(heating, cooling), clean, steady, load_on or steady, rate),
             rate=rate,
             loaded_since_seconds=load_on.start_seconds if load_on else None,
         )
@@ -113,6 +120,25 @@ def _slow(heating: TimeConstants | None, cooling: TimeConstants | None) -> Figur
     known = [fitted.slow for fitted in (heating, cooling) if fitted and fitted.slow.value is not None]
     bounded = [fitted.slow for fitted in (heating, cooling) if fitted and "at_most_seconds" in fitted.slow.detail]
     return next(iter([*known, *bounded]), None)
+
+
+def _if_slowest(
+    slow: Figure | None, series: Series, steady: Phase, load_on: Phase, rate: SettlingRate
+) -> Figure | None:
+    """The slow constant, unless the temperature rose by more than 1 °C once that mode was over.
+
+    Then something slower is there, of which a curve of cooling, or the first quarter of one of heating, knows nothing:
+    what is still to come is not told by that constant.
+    """
+    if slow is None or slow.value is None:
+        return slow
+    start = max(load_on.start_seconds + MODE_IS_OVER * slow.value, steady.start_seconds)
+    part = series.between(start, steady.end_seconds)
+    later = fit_trend(part.time_seconds, part.values, resolution_of(series), tau=steady.end_seconds - start)
+    if later is None or later.span_seconds < rate.seconds or later.lower * later.span_seconds <= ALLOWED_REMAINING:
+        return slow
+    why = say("it went on rising after its slow mode of {tau:.0f} s was over", tau=slow.value)
+    return Figure.missing(slow.name, slow.unit, why)
 
 
 def _absent(name: str, series: Series) -> Figure:

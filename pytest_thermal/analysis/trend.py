@@ -16,6 +16,9 @@ BLOCKS = (256, 64, 20)
 
 LEAST_READINGS = 6
 
+UNLIKELIER = 6.0
+"""A shape is out when its squares exceed the other's by this over the effective readings: likelihoods apart by e³."""
+
 MOST_HIDDEN = 3.0
 """× the range of the slowest blocks' means: more than that no trend is off by. A line through noise of range R turns by
 at most 1.5·R over the window; noise would have to cancel two thirds of a trend all the way to hide the rest."""
@@ -37,6 +40,9 @@ class Trend:
     effective_readings: float
     """How many uncorrelated readings would be worth as much."""
     span_seconds: float
+    may_be_straight: bool = True
+    may_be_bent: bool = False
+    """Whether a straight line, and an exponential of the constant that was given, describe the readings: one does."""
 
     @property
     def upper(self) -> float:
@@ -89,9 +95,11 @@ def fit_trend(
     scale = inner(centred, centred)
     slope = inner(centred, readings) / scale
     residuals = readings - readings.mean() - slope * centred
+    about_line, about_bend = inner(residuals, residuals), math.inf
     if tau is not None:
         bent = _about_exponential(time, readings, tau)
-        residuals = bent if inner(bent, bent) < inner(residuals, residuals) else residuals
+        about_bend = inner(bent, bent)
+        residuals = bent if about_bend < about_line else residuals
     quantisation = 0.0
     if resolution is not None:
         bare = dither(residuals, resolution)
@@ -107,6 +115,7 @@ def fit_trend(
             sigma, noise_bound, effective = level_sigma, level_bound, level_effective
     _, means = block_means(time, readings, min(BLOCKS[-1], readings.size))
     noise_bound = min(noise_bound, MOST_HIDDEN * float(np.ptp(means)) / span)
+    worse = 1 + UNLIKELIER / effective
     return Trend(
         slope=slope,
         sigma=sigma,
@@ -115,6 +124,8 @@ def fit_trend(
         readings=int(readings.size),
         effective_readings=effective,
         span_seconds=span,
+        may_be_straight=about_line <= worse * about_bend,
+        may_be_bent=about_bend <= worse * about_line,
     )
 
 

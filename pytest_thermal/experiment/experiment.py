@@ -124,6 +124,7 @@ class Experiment:
         self._phase: tuple[str, float] | None = None
         self._works: list[Work] = []
         self._closed = False
+        self._orphaned = False
         self._because = "done"
 
     # ------------------------------------------------------------------------------------------------- asked by tests
@@ -171,9 +172,13 @@ class Experiment:
         """Ask a phase that is under way to end: from another thread, or from a signal handler."""
         self._stop.set()
 
-    def abandon(self, because: str) -> None:
-        """Take the load off at once and end the phase that is under way: from another thread."""
+    def abandon(self, because: str, *, orphaned: bool = False) -> None:
+        """Take the load off at once and end the phase that is under way: from another thread.
+
+        ``orphaned`` where whoever wanted the run is gone: it is then cut off.
+        """
         self._why_stopped = because
+        self._orphaned = orphaned
         self._stop.set()
         self._end_loads(because)
 
@@ -649,7 +654,7 @@ class Experiment:
 
     def _end_recording(self) -> None:
         if self._recorder is not None:
-            self._recorder.stop(self._because)
+            self._recorder.stop(self._because, orphaned=self._orphaned)
 
     def _notice(self, text: str, kind: str) -> None:
         text = self._redactor.text(text)

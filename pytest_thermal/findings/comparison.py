@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_thermal.analysis import drift as drift_of
 from pytest_thermal.analysis import not_comparable
-from pytest_thermal.findings.earlier import Earlier
+from pytest_thermal.findings.earlier import Earlier, why_no_measure
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import (
     fault_words,
@@ -124,7 +124,8 @@ def _earlier_of(material: Material, earlier: Earlier | None) -> Material | str:
         return say("no earlier run to compare with: {why}", why=why) if why else say("no earlier run to compare with")
     if material.earlier is None:
         raise OpenError(say("the earlier run {path_name} was not read", path_name=earlier.recording.path.name))
-    reasons = not_comparable(comparable_facts(material.recording), comparable_facts(earlier.recording))
+    now, then = comparable_facts(material.recording), comparable_facts(earlier.recording)
+    reasons = not_comparable(now, then) or why_no_measure(earlier.recording)
     if reasons:
         said = shortened(joined("; ", reasons), WHOLE_REASON)
         if earlier.named:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_thermal.analysis import not_comparable
-from pytest_thermal.findings.run_facts import comparable_facts, facts_of
+from pytest_thermal.findings.run_facts import comparable_facts, facts_of, lengths_of, plan_of, why_not_whole
+from pytest_thermal.findings.telling import STATES
 from pytest_thermal.model import Outcome
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Recording, RecordingError, open_recording
 from pytest_thermal.recording.layout import RUN, read_run_json
+from pytest_thermal.recording.run_reader import OF_ANOTHER_SHAPE
+from pytest_thermal.recording.run_state import FINISHED, FOREIGN, state_of
 from pytest_thermal.recording.words import sensor_from_json
 
 LATEST, NONE = "latest", "none"
@@ -57,7 +60,10 @@ def choose_earlier(archive: Path, recording: Recording, against: str | Path) -> 
         if str(facts.get("bench", "")) != str(recording.facts.get("bench", "")):
             others += 1
             continue
-        reasons = _against(recording, facts)
+        try:
+            reasons = _against(recording, run, facts)
+        except OF_ANOTHER_SHAPE as error:
+            reasons = (say("damaged: {kind}: {error}", kind=type(error).__name__, error=error),)
         if not reasons:
             try:
                 found = open_recording(run)
@@ -87,7 +93,8 @@ def _named(archive: Path, recording: Recording, name: str) -> Earlier:
         return Earlier(name=name, recording=None, why=(error.seen,))
     if _same(found.path, recording.path):
         return Earlier(name=name, recording=None, why=(say("that is this very run"),))
-    return Earlier(name=name, recording=found, why=not_comparable(comparable_facts(recording), comparable_facts(found)))
+    why = not_comparable(comparable_facts(recording), comparable_facts(found)) or why_no_measure(found)
+    return Earlier(name=name, recording=found, why=why)
 
 
 def _newest_first(archive: Path, recording: Recording, why: list[str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -111,22 +118,30 @@ def _newest_first(archive: Path, recording: Recording, why: list[str]) -> Iterat
         yield run, told
 
 
-def _against(recording: Recording, facts: Mapping[str, Any]) -> tuple[str, ...]:
+def why_no_measure(recording: Recording) -> tuple[str, ...]:
+    """Why a run is no measure for others whatever was recorded: it was cut off, or what a rise is made of was."""
+    lasted = {str(phase.name): phase.duration_seconds for phase in recording.phases}
+    return _unfinished(recording.state) or why_not_whole(lasted, plan_of(recording.facts), NEEDED)
+
+
+def _unfinished(state: str) -> tuple[str, ...]:
+    return () if state in (FINISHED, FOREIGN) else (say("it is not finished: {state}", state=STATES.get(state, state)),)
+
+
+def _against(recording: Recording, run: Path, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Why a run is not the one, from what its ``run.json`` says: its samples need not be read for that."""
-    state = str(facts.get("state", "cut off"))
-    if state != "finished":
-        return (say("it is not finished: {state}", state=state),)
-    there = {str(phase.get("name")) for phase in facts.get("phases", []) if isinstance(phase, Mapping)}
-    lacking = [phase for phase in NEEDED if phase not in there]
-    if lacking:
-        return (say("it has no {names}", names=joined(" and no ", lacking)),)
+    lasted = lengths_of(facts)
+    reasons = _unfinished(state_of(run, facts)) or why_not_whole(lasted, {}, NEEDED)
+    if reasons:
+        return reasons
     sensors = []
     for data in facts.get("sensors", []):
         try:
             sensors.append(sensor_from_json(data))
         except ValueError as error:
             return (str(error),)
-    return not_comparable(comparable_facts(recording), facts_of(facts, sensors))
+    reasons = not_comparable(comparable_facts(recording), facts_of(facts, sensors))
+    return reasons or why_not_whole(lasted, plan_of(facts), NEEDED)
 
 
 def _own_faults(found: Recording) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_thermal.analysis import Answer, LoopFaultKind, find_departure
+from pytest_thermal.analysis import Answer, LoopFaultKind, find_departure, find_swing
 from pytest_thermal.findings.material import Material
 from pytest_thermal.findings.needs import (
     ADVICE,
@@ -26,6 +26,8 @@ from pytest_thermal.model.series import Series
 
 FORESEEN = 15.0
 """°C still to come: a bound above this says only that nothing is known."""
+SWING = 1.0
+"""°C of a regular swing that is worth a word."""
 _COOLING = say("the loop takes away too little heat: pump, flow, air, contact, radiator")
 
 
@@ -273,7 +275,9 @@ def settled(material: Material, subject: str) -> Verdict:
     if judged.settled is not Answer.YES:
         raise OpenError(
             say("whether {subject} has settled is not known: {reason}", subject=subject, reason=judged.reason),
-            likely=say("steady is too short for this loop, or the sensor too coarse"),
+            likely=next(
+                iter(_swings(material, series)), say("steady is too short for this loop, or the sensor too coarse")
+            ),
             advice=say("a longer --duration, or a shorter sample interval"),
         )
     need_load(material, series.sensor.device)
@@ -291,6 +295,7 @@ def settled(material: Material, subject: str) -> Verdict:
             rate_origin=rate.origin,
             remaining=remaining.text,
         ),
+        warnings=_swings(material, series),
         evidence=evidence,
     )
 
@@ -337,6 +342,21 @@ def _still(upper: Scalar, *, is_bound: bool) -> str:
     if not isinstance(upper, (int, float)) or not is_bound or upper > FORESEEN:
         return say("what is still to come is not known")
     return say("up to {upper:.1f} °C may still be to come", upper=upper)
+
+
+def _swings(material: Material, series: Series) -> tuple[str, ...]:
+    """A regular swing, which is no fault of the loop but of what controls it."""
+    swing = find_swing(material.figures(series).clean, material.phases["steady"])
+    if swing is None or swing.amplitude < SWING:
+        return ()
+    return (
+        say(
+            "{sensor} swings by ±{amplitude:.1f} °C every {period}: look at the control of its fan or pump",
+            sensor=series.sensor.id,
+            amplitude=swing.amplitude,
+            period=span(swing.period_seconds),
+        ),
+    )
 
 
 def _unrest(material: Material, series: Series) -> str:

@@ -11,9 +11,8 @@ from pytest_thermal.findings import comparison, exertion, heat, loop, throughput
 from pytest_thermal.findings.earlier import Earlier
 from pytest_thermal.findings.limits import Limits
 from pytest_thermal.findings.material import Material
-from pytest_thermal.findings.phase import CUT_SHORT
 from pytest_thermal.findings.run_events import critical_stops, lost_loads
-from pytest_thermal.findings.run_facts import planned_seconds, time_scale_of
+from pytest_thermal.findings.run_facts import CUT_SHORT, planned_seconds, time_scale_of
 from pytest_thermal.findings.stretching import stretch
 from pytest_thermal.findings.subjects import CHECKS, has_limits, is_heated, subjects
 from pytest_thermal.findings.telling import shortened, span

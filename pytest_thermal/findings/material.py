@@ -282,7 +282,7 @@ class Material:
         if cold is None or hot is None:
             return Answer.UNKNOWN, say("too few readings of the power")
         said = say("{cold:.0f} W, in steady {hot:.0f} W", cold=cold, hot=hot)
-        return (Answer.YES if cold <= IDLE_POWER_SHARE * hot else Answer.UNKNOWN), said
+        return (Answer.YES if hot > 0 and cold <= IDLE_POWER_SHARE * hot else Answer.UNKNOWN), said
 
     def _shape(self, series: Series) -> LoopShape:
         found = self.figures(series)

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from pytest_thermal.findings.run_events import CRITICAL, LEAK, LOAD, LOST, PUMP, apart
-from pytest_thermal.findings.run_facts import BY_MODE, is_simulated, planned_loads, planned_seconds, time_scale_of
+from pytest_thermal.findings.run_facts import (
+    BY_MODE,
+    CUT_SHORT,
+    is_simulated,
+    planned_loads,
+    planned_seconds,
+    time_scale_of,
+)
 from pytest_thermal.findings.telling import span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
@@ -20,8 +27,6 @@ from pytest_thermal.recording import Event, Recording
 CHECK = "phase"
 ANSWERED_PHASES = ("steady", "limit")
 """In the ramp the first answers may still be to come."""
-CUT_SHORT = 0.95
-"""Of the planned length; less was not gone through."""
 _LIKELY: Mapping[object, str] = {
     PUMP: say("the pump lost its power, is blocked, or its control turned it off"),
     LEAK: say("coolant has come out of the loop; or the detector is wet with something else, or its cable is off"),

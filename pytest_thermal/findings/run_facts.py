@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -11,9 +12,12 @@ from pydantic import ValidationError
 from pytest_thermal.analysis import RunFacts
 from pytest_thermal.bench import Monitor, is_loopback
 from pytest_thermal.findings.subjects import is_heated
+from pytest_thermal.findings.telling import span
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.findings import Scalar
 from pytest_thermal.model.kinds import Kind, kind_of
+from pytest_thermal.model.phases import PHASES
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.recording import Recording
 
 BY_MODE: Mapping[str, frozenset[str]] = {
@@ -23,6 +27,8 @@ BY_MODE: Mapping[str, frozenset[str]] = {
     "mixed": frozenset({"cpu", "inference"}),
 }
 """What each ``[stress] mode`` puts under load."""
+CUT_SHORT = 0.95
+"""Of the planned length of a phase; less was not gone through."""
 _VERSION = re.compile(r"\s+v?\d[\w.-]*")
 _LOADED_BY = {
     Kind.CPU: frozenset({"cpu"}),
@@ -67,6 +73,43 @@ def planned_seconds(facts: Mapping[str, Any], phase: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
+def why_not_whole(lasted: Mapping[str, float], planned: Mapping[str, float], names: Collection[str]) -> tuple[str, ...]:
+    """Why a run that ended in order is yet no whole one: phases of these names are not there, or shorter than planned.
+
+    Both lengths by phase, in wall seconds; of a phase that was not planned only that it is there is asked.
+    """
+    lacking = [name for name in names if name not in lasted]
+    if lacking:
+        return (say("it has no {names}", names=joined(" and no ", lacking)),)
+    return tuple(
+        say(
+            "its {phase} was cut short: {lasted} of {planned}",
+            phase=name,
+            lasted=span(lasted[name]),
+            planned=span(planned[name]),
+        )
+        for name in names
+        if lasted[name] < CUT_SHORT * planned.get(name, 0.0)
+    )
+
+
+def lengths_of(facts: Mapping[str, Any]) -> dict[str, float]:
+    """Phases by ``run.json`` and how long they lasted, in wall seconds; one that has no end is not among them."""
+    found = {}
+    told = facts.get("phases")
+    for phase in told if isinstance(told, list) else []:
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            lasted = float(phase["end_seconds"]) - float(phase["start_seconds"])
+            if lasted >= 0:
+                found[str(phase["name"])] = lasted
+    return found
+
+
+def plan_of(facts: Mapping[str, Any]) -> dict[str, float]:
+    """How long each phase was to last, in wall seconds; those of which the run says it."""
+    return {name: seconds for name in PHASES if (seconds := planned_seconds(facts, name)) is not None}
+
+
 def is_simulated(facts: Mapping[str, Any]) -> bool:
     """Whether the run says that its bench is the demo bench."""
     return bool(facts.get("simulated", False))
@@ -104,7 +147,7 @@ def machine_of(facts: Mapping[str, Any]) -> str:
 
 def comparable_facts(recording: Recording) -> RunFacts:
     """What must be the same for two runs to be comparable, from ``run.json`` and the sensors."""
-    return facts_of(recording.facts, [series.sensor for series in recording.series.values()])
+    return facts_of(recording.facts, [series.sensor for series in recording.series.values() if len(series)])
 
 
 def facts_of(facts: Mapping[str, Any], sensors: Collection[Sensor]) -> RunFacts:

@@ -26,6 +26,7 @@ STATES: Mapping[str, str] = {
     "recording": say("recording"),
     "cut off": say("cut off"),
     "foreign": say("foreign"),
+    "prepared": say("prepared"),
 }
 """What became of a recording."""
 LONGEST = 240

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
         RequestRow,
         RequestsFile,
         create_run,
-        is_recording,
         run_clock,
         seal,
         write_summary,
     )
     from pytest_thermal.recording.run_reader import read_run
+    from pytest_thermal.recording.run_state import is_recording, state_of
     from pytest_thermal.recording.running import Ended, Offer, RunningRecorder, start_recorder
     from pytest_thermal.recording.settings_copy import copied_settings
     from pytest_thermal.recording.spec import SourceOrder
@@ -43,12 +43,12 @@ _HOMES = {
         "RequestRow",
         "RequestsFile",
         "create_run",
-        "is_recording",
         "run_clock",
         "seal",
         "write_summary",
     ),
     "run_reader": ("read_run",),
+    "run_state": ("is_recording", "state_of"),
     "running": ("Ended", "Offer", "RunningRecorder", "start_recorder"),
     "settings_copy": ("copied_settings",),
     "spec": ("SourceOrder",),
@@ -84,6 +84,7 @@ __all__ = [
     "run_clock",
     "seal",
     "start_recorder",
+    "state_of",
     "write_summary",
 ]
 

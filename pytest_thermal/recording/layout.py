@@ -127,7 +127,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     try:
         data: dict[str, Any] = json.loads(text)
         number = int(data["format"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         what = f"no {error} in it" if isinstance(error, KeyError) else str(error) if text.strip(b"\0 \r\n") else "empty"
         raise RunDirectoryError(
             f"{path}: damaged: {what}",

@@ -27,6 +27,7 @@ from pytest_thermal.recording.lane import Lane, State
 from pytest_thermal.recording.layout import (
     EVENTS,
     MISSING,
+    REQUESTS,
     RUN,
     SAMPLES,
     checksums,
@@ -37,6 +38,7 @@ from pytest_thermal.recording.layout import (
     write_atomically,
 )
 from pytest_thermal.recording.priority import raise_priority
+from pytest_thermal.recording.run_state import CUT_OFF, DIRECTOR_GONE, FINISHED, RECORDING, TIME_LIMIT
 from pytest_thermal.recording.samples import SampleWriter
 from pytest_thermal.recording.spec import RecordingSpec
 from pytest_thermal.recording.words import sensor_from_json, sensor_to_json
@@ -47,6 +49,8 @@ _LANES_END_SECONDS = 6.0
 _KILLED_SECONDS = 2.0
 _SEAL_SECONDS = 20.0
 _TURN_SECONDS = 0.1
+_LOAD_ENDS_SECONDS, _QUIET_SECONDS = 10.0, 3.0
+"""A load whose director is gone ends within two seconds; nothing is sealed while it writes."""
 _LOCK_TRIES = 10
 _OURS = {"format", "state", "start_seconds", "end_seconds", "ended_because", "clock", "recorder", "sources", "sensors"}
 _OURS |= {"phases", "sha256"}
@@ -88,6 +92,7 @@ class Recorder:
         self._keeper = Keeper(spec.run / RUN, sync_seconds=spec.sync_seconds)
         self._watch = ClockWatch(spec.clock)
         self._because = ""
+        self._in_order = False
         self._ready = False
         self._changed = True
         self._disk_trouble = ""
@@ -116,9 +121,10 @@ class Recorder:
 
     # -------------------------------------------------------------------------------------------------------- ways in
 
-    def ask_to_end(self, because: str) -> None:
-        """End soon. The first reason stands."""
-        self._because = self._because or because
+    def ask_to_end(self, because: str, *, in_order: bool = False) -> None:
+        """End soon. The first reason stands; ``in_order`` where whoever directs the run said that it is over."""
+        if not self._because:
+            self._because, self._in_order = because, in_order
 
     def _wait(self) -> None:
         now_seconds = time.monotonic()
@@ -131,7 +137,7 @@ class Recorder:
     def _hear(self, _now_seconds: float) -> None:
         data = os.read(self._control, 65536)
         if not data:
-            self.ask_to_end("the process that recorded is gone")
+            self.ask_to_end(DIRECTOR_GONE)
             return
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
@@ -147,7 +153,7 @@ class Recorder:
     def _obey(self, command: Mapping[str, Any]) -> None:
         what = command["do"]
         if what == "stop":
-            self.ask_to_end(str(command.get("because") or "asked to"))
+            self.ask_to_end(str(command.get("because") or "asked to"), in_order=not command.get("orphaned"))
         elif what == "phase":
             self._enter_phase(command["name"], float(command["time"]))
         elif what == "event":
@@ -225,7 +231,7 @@ class Recorder:
         if not self._earlier:
             self._facts["start_seconds"] = round(self._spec.clock.now(), 3)
         self._facts.update(
-            state="recording",
+            state=RECORDING,
             end_seconds=None,
             ended_because=None,
             recorder={"pid": os.getpid(), "period_seconds": self._spec.period_seconds, "priority": priority},
@@ -252,10 +258,10 @@ class Recorder:
     def _look(self, now_seconds: float) -> None:
         """Once a second: is the parent there, does the disk take what is written, was the clock set."""
         if os.getppid() != self._parent or (self._spec.parent is not None and os.getppid() != self._spec.parent):
-            self.ask_to_end("the process that recorded is gone")
+            self.ask_to_end(DIRECTOR_GONE)
         limit_seconds = self._spec.limit_seconds or math.inf
         if now_seconds - self._spec.clock.monotonic_seconds > limit_seconds:
-            self.ask_to_end(f"the time limit of {limit_seconds:g} s")
+            self.ask_to_end(f"{TIME_LIMIT} of {limit_seconds:g} s")
         step_seconds = self._watch.step()
         if step_seconds is not None:
             self._facts.setdefault("clock", {}).setdefault("steps", []).append(
@@ -311,7 +317,9 @@ class Recorder:
         self._event(now, "recorder", {"text": f"ended: {self._because}", "lost_rows": lost})
         for lane in self._lanes:
             lane.writer.close()
-        self._facts.update(state="finished", end_seconds=now, ended_because=self._because)
+        # Only whoever directs a run knows that it is whole: one that just stopped hearing of it was cut.
+        state = FINISHED if self._in_order else CUT_OFF
+        self._facts.update(state=state, end_seconds=now, ended_because=self._because)
         self._keep_facts()
         if not self._keeper.finish(self._seal, timeout_seconds=_SEAL_SECONDS):
             self._say("note", text=f"{self._spec.run}: the disk does not answer; left as it is")
@@ -324,9 +332,21 @@ class Recorder:
         """In the keeper's thread: everything is on the disk, and what it is can be checked."""
         self._missing.close()
         self._events.close()
+        if not self._in_order:
+            self._let_load_end()
         with contextlib.suppress(OSError):
             self._facts["sha256"] = checksums(self._spec.run)
             write_atomically(self._spec.run / RUN, json_text(self._facts))
+
+    def _let_load_end(self) -> None:
+        """Requests are written by the load, which sees for itself that its director is gone, and needs a moment."""
+        path = self._spec.run / REQUESTS
+        last_seconds = time.monotonic() + _LOAD_ENDS_SECONDS
+        size, quiet_since = -1, time.monotonic()
+        while path.exists() and time.monotonic() < last_seconds and time.monotonic() - quiet_since < _QUIET_SECONDS:
+            if path.stat().st_size != size:
+                size, quiet_since = path.stat().st_size, time.monotonic()
+            time.sleep(0.1)
 
 
 def _known(facts: Mapping[str, Any], source: str) -> list[Sensor]:

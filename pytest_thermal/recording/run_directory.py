@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +31,7 @@ from pytest_thermal.recording.layout import (
     unwritable,
     write_atomically,
 )
+from pytest_thermal.recording.run_state import CUT_OFF, PREPARED, RECORDING, is_recording
 
 _MOST_NAMESAKES = 1000
 
@@ -106,7 +105,7 @@ def create_run(
         content = {
             "format": FORMAT,
             "name": run.name,
-            "state": "prepared",
+            "state": PREPARED,
             "start_seconds": round(clock.unix_seconds, 3),
             "end_seconds": None,
             "clock": {
@@ -175,9 +174,9 @@ def seal(run: Path) -> None:
     if is_recording(run):
         raise RunDirectoryError(f"{run}: is still being recorded", remedy="stop the recorder first")
     try:
-        if facts.get("state") == "recording":
+        if facts.get("state") == RECORDING:
             end_seconds = _last_written(run, facts)
-            facts.update(state="cut off", end_seconds=end_seconds, ended_because="the recorder died")
+            facts.update(state=CUT_OFF, end_seconds=end_seconds, ended_because="the recorder died")
             for phase in facts.get("phases", []):
                 if phase["end_seconds"] is None:
                     phase["end_seconds"] = max(end_seconds, phase["start_seconds"])
@@ -193,24 +192,6 @@ def add_event(run: Path, kind: str, *, time_seconds: float, **detail: object) ->
     file = AppendFile(run / EVENTS)
     file.append(json_line({"time": round(time_seconds, 3), "kind": kind, **detail}))
     file.close()
-
-
-def is_recording(run: Path) -> bool:
-    """Whether a recorder of this machine writes to that run right now."""
-    try:
-        descriptor = os.open(run, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # a file system without locks
-    else:
-        return False
-    finally:
-        os.close(descriptor)
 
 
 def _made(archive: Path, name: str) -> Path:

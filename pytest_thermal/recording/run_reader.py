@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,16 @@ from pytest_thermal.recording.layout import (
     read_run_json,
     sha256,
 )
+from pytest_thermal.recording.plausible import only_plausible
 from pytest_thermal.recording.recording import Event, MissingStretch, Recording, Requests, Timing
 from pytest_thermal.recording.request_table import parse_requests
-from pytest_thermal.recording.run_directory import is_recording
+from pytest_thermal.recording.run_state import CUT_OFF, FINISHED, RECORDING, state_of
 from pytest_thermal.recording.sample_table import Block, DamagedError, parse_table
 from pytest_thermal.recording.words import sensor_from_json
+from pytest_thermal.sensors.plausibility import plausible_limits
 
+OF_ANOTHER_SHAPE = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError)
+"""What a reader runs into where a file is JSON, and not ours."""
 _SEGMENT = re.compile(r"(?P<source>.+?)(?:\.(?P<number>\d+))?")
 _DEVICE = re.compile(r"[a-z_]+\d*")
 
@@ -48,16 +53,37 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
     """
     path = path.parent if path.name == "run.json" else path
     facts = read_run_json(path)
+    try:
+        return _read(path, facts, verify=verify, samples=samples)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{error.filename or path}: cannot be read: {error.strerror or error}",
+            remedy="run as the user who recorded it, or copy the run anew",
+        ) from error
+    except OF_ANOTHER_SHAPE as error:
+        raise RunDirectoryError(
+            f"{path}: damaged: {type(error).__name__}: {error}",
+            likely="run.json was edited by hand, or is of another program",
+            remedy="restore it from a backup; the samples can still be judged one by one: --replay "
+            f"{path / SAMPLES / '<source>.csv'}",
+        ) from error
+
+
+def _read(path: Path, facts: Mapping[str, Any], *, verify: bool, samples: bool) -> Recording:
     notes: list[str] = []
-    state = _state(path, facts, notes)
-    series, timing = _samples(path, facts, notes) if samples else ({}, {})
+    state = state_of(path, facts)
+    if state == CUT_OFF and facts.get("state") == RECORDING:
+        notes.append("run.json: the recorder never noted its end: it was killed, or the machine went down")
+    implausible: list[MissingStretch] = []
+    series, timing = _samples(path, facts, notes, implausible) if samples else ({}, {})
+    missing = sorted([*_missing(path, notes), *implausible], key=lambda stretch: stretch.time_seconds)
     recording = Recording(
         path=path,
         state=state,
         series=series,
         phases=(),
         notes=(),
-        missing=tuple(_missing(path, notes)),
+        missing=tuple(missing),
         events=tuple(_events(path, notes)),
         requests=_requests(path, notes),
         timing=timing,
@@ -65,22 +91,17 @@ def read_run(path: Path, *, verify: bool = True, samples: bool = True) -> Record
         summary=_summary(path, notes),
     )
     phases = tuple(_phases(facts, recording.end_seconds, notes))
-    changed = tuple(_changed(path, facts)) if verify and state == "finished" else ()
+    is_sealed = state == FINISHED or (state == CUT_OFF and "sha256" in facts)
+    changed = tuple(_changed(path, facts)) if verify and is_sealed else ()
     return Recording(**{**vars(recording), "phases": phases, "notes": (*notes, *changed), "changed": changed})
-
-
-def _state(path: Path, facts: Mapping[str, Any], notes: list[str]) -> str:
-    state = str(facts.get("state", "cut off"))
-    if state == "recording" and not is_recording(path):
-        notes.append("run.json: the recorder never noted its end: it was killed, or the machine went down")
-        return "cut off"
-    return state
 
 
 # ---------------------------------------------------------------------------------------------------------- samples
 
 
-def _samples(path: Path, facts: Mapping[str, Any], notes: list[str]) -> tuple[dict[str, Series], dict[str, Timing]]:
+def _samples(
+    path: Path, facts: Mapping[str, Any], notes: list[str], implausible: list[MissingStretch]
+) -> tuple[dict[str, Series], dict[str, Timing]]:
     known = _known_sensors(facts, notes)
     sources: Mapping[str, Mapping[str, Any]] = facts.get("sources", {})
     series: dict[str, Series] = {}
@@ -96,7 +117,11 @@ def _samples(path: Path, facts: Mapping[str, Any], notes: list[str]) -> tuple[di
             sensor = known.get((source, name)) or _guessed(name, source, notes)
             if sensor is None:
                 continue
-            found = Series(sensor=sensor, time_seconds=time_seconds, values=values, period_seconds=period_seconds)
+            good, strange = only_plausible(sensor, time_seconds, values)
+            if strange:
+                notes.append(f"{name}: {strange[0].detail}; such readings are taken as missing")
+                implausible += strange
+            found = Series(sensor=sensor, time_seconds=time_seconds, values=good, period_seconds=period_seconds)
             series[name] = _better(series.get(name), found, notes)
         nothing = np.full(time_seconds.size, np.nan)
         timing[source] = Timing(
@@ -109,6 +134,14 @@ def _samples(path: Path, facts: Mapping[str, Any], notes: list[str]) -> tuple[di
             missed=told.get("missed"),
             priority=str(told.get("priority", "")),
         )
+    for sensor in known.values():
+        if sensor.id not in series:  # its file is gone; it is asked for all the same
+            series[sensor.id] = Series(
+                sensor=sensor,
+                time_seconds=np.empty(0),
+                values=np.empty(0),
+                period_seconds=_period_seconds(sources.get(sensor.source, {}), facts, np.empty(0)),
+            )
     return series, timing
 
 
@@ -120,7 +153,8 @@ def _known_sensors(facts: Mapping[str, Any], notes: list[str]) -> dict[tuple[str
         except ValueError as error:
             notes.append(f"run.json: {error}")
         else:
-            known[sensor.source, sensor.id] = sensor
+            limits = plausible_limits(sensor.unit, sensor.limits)
+            known[sensor.source, sensor.id] = replace(sensor, limits=limits)
     return known
 
 

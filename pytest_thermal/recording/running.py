@@ -215,12 +215,15 @@ class RunningRecorder:
         """
         self._command(do="facts", facts=self._redactor.data(facts))
 
-    def stop(self, because: str = "asked to", *, seconds: float = STOP_SECONDS) -> Ended:
-        """End the recording; one that died or does not end is sealed from here. Never raises for what they do."""
+    def stop(self, because: str = "asked to", *, seconds: float = STOP_SECONDS, orphaned: bool = False) -> Ended:
+        """End the recording; one that died or does not end is sealed from here. Never raises for what they do.
+
+        One that is ``orphaned``, since whoever wanted it is gone, is cut off and not finished.
+        """
         if self._ended is not None:
             return self._ended
         with contextlib.suppress(RecorderError):
-            self._command(do="stop", because=because)
+            self._command(do="stop", because=because, orphaned=orphaned)
         deadline = time.monotonic() + seconds
         # The end of its output is its end, or soon followed by it.
         while (left_seconds := deadline - time.monotonic()) > 0 and self._listen(left_seconds):

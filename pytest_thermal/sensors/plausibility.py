@@ -35,6 +35,9 @@ _NODE_WATTS = 100_000.0
 _NEVER = (*range(0x7FFD, 0x8000), 65_535, *range(2_147_483_632, 2_147_483_648), 4_294_967_295, 140_737_488_355_328)
 """Blanks and error codes of drivers and exporters, in units where they could pass for a value."""
 
+EXACT_BLANKS = tuple(sorted({0.0, *map(float, _NEVER), -1.0, 127.0, 128.0, 249.0, 255.0}))
+"""Values within a sensor's range that some of them give for none: ``implausible`` knows whose."""
+
 _COUNTERS = frozenset({Unit.MILLISECONDS, Unit.BYTES, Unit.COUNT, Unit.BITS})
 _NEVER_TEMPERATURES = (-1.0, 127.0, 128.0, 249.0, 255.0)
 """Signed and unsigned bytes of nothing, and a margin register read as a temperature."""

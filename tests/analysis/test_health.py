@@ -194,3 +194,12 @@ def test_no_readings_are_unknown(values: Floats) -> None:
     assert found.stuck is Answer.UNKNOWN
     assert found.longest_constant.value is None
     assert not found.rejected.any()
+
+
+def test_a_lively_sensor_that_stands_still_for_most_of_a_run_is_stuck() -> None:
+    """Although most of its readings then do not differ, and it moves again just when the load is taken off."""
+    values = quantised(run(5), 0.1)
+    stood = (PLAN.times > PLAN.load_on + 200.0) & (PLAN.times < PLAN.load_off)
+    found = checked(np.where(stood, 65.3, values))
+    assert found.stuck is Answer.YES
+    assert "although it moves all the time otherwise" in found.reason

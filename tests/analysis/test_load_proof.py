@@ -57,6 +57,14 @@ def test_power_that_stays_at_idle_is_no_load_whatever_the_utilisation_says() -> 
     assert "60 W under load against 60 W at idle" in found.reason
 
 
+def test_a_meter_that_shows_nothing_proves_nothing() -> None:
+    nothing = series(PLAN.times, np.zeros(PLAN.times.size), name="cpu0.power_watts", unit=Unit.WATTS)
+    found = prove_load(STEADY, power=nothing, baseline=BASELINE)
+    assert found.proven is Answer.UNKNOWN
+    assert "0 W in steady: its meter shows nothing" in found.reason
+    assert prove_load(STEADY, utilization=utilization(FULL_USE), power=nothing, baseline=BASELINE).proven is Answer.YES
+
+
 def test_a_load_that_dies_half_way_is_no_load() -> None:
     died = np.where(LOADED & (INTO < 1200), 600.0, 60.0)
     found = prove_load(STEADY, power=power(died), baseline=BASELINE)

@@ -11,7 +11,7 @@ import pytest
 from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.analysis.health import check_health
 from pytest_thermal.analysis.loop_faults import LoopFault, LoopFaultKind, LoopSensors, name_loop_fault
-from pytest_thermal.analysis.loop_shape import LoopShape, find_departure, measure_shape
+from pytest_thermal.analysis.loop_shape import LoopShape, find_departure, find_swing, measure_shape
 from pytest_thermal.analysis.rebound import find_rebound
 from pytest_thermal.analysis.time_constants import fit_time_constants
 from pytest_thermal.model.readings import Unit
@@ -304,3 +304,19 @@ def test_white_noise_alone_is_no_fault() -> None:
     phases = tuple(plan.phases.values())
     shape = measure_shape(flat, phases)
     assert name_loop_fault(flat, phases, shape, most_rise=MOST_RISE).kind is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_control_that_hunts_is_no_air(seed: int) -> None:
+    """A smooth swing of ±2 °C every 5 min at constant power."""
+    plan = PLANS[0][0]
+    run = loop_run(plan, np.random.default_rng(seed), resolution=None)
+    loaded = (plan.times >= plan.load_on) & (plan.times < plan.load_off)
+    swings = run.temperature.values + np.where(loaded, 2.0 * np.sin(2 * np.pi * plan.times / 300.0), 0.0)
+    hunting = replace(run, temperature=series(plan.times, quantised(swings, 1.0)))
+    assert named(hunting).candidates == ()
+    found = find_swing(hunting.temperature, plan.phases["steady"])
+    assert found is not None
+    assert found.period_seconds == pytest.approx(300.0, abs=15.0)
+    assert found.amplitude == pytest.approx(2.0, abs=0.2)
+    assert find_swing(run.temperature, plan.phases["steady"]) is None

@@ -250,3 +250,13 @@ def test_a_restless_baseline_is_unknown() -> None:
 
 def test_a_baseline_of_five_readings_is_unknown() -> None:
     assert judge_baseline_settled(series(ticks(5), np.full(5, 30.0)), BASELINE).settled is Answer.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_straight_course_is_not_made_slower_by_the_bend_of_a_mode(seed: int) -> None:
+    """A room that warms up by 1.1 K in 5 min, read to 1 °C, whatever the loop's constant is."""
+    times = ticks(3600)
+    values = quantised(45.0 + 1.1 / 300.0 * counting(3600) + white(np.random.default_rng(seed), 3600, 0.3), 1.0)
+    steady = Phase(name="steady", start_seconds=EPOCH, end_seconds=EPOCH + 3600.0)
+    found = judge_settled(series(times, values), steady, slow=slow(300), loaded_since_seconds=EPOCH - 120.0)
+    assert found.settled is not Answer.YES

@@ -111,3 +111,15 @@ def test_a_demo_that_runs_sixty_times_as_fast_is_judged_by_its_own_rate() -> Non
     # The whole phase stands for steady where it is shorter than five minutes, its beginning included.
     assert found.rise.value == pytest.approx(modes.rise, abs=0.8)
     assert found.rise.value < MOST_RISE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_goes_on_rising_after_the_slow_mode_is_over_is_no_part_of_it(seed: int) -> None:
+    """3.6 °C of a mode of 100 min are still to come, and no curve shows it but by its slope."""
+    plan = Plan()
+    values = TwoModes(fast_seconds=5.0, slow_rise=10.0, slow_seconds=150.0).on(plan)
+    values += TwoModes(baseline=0.0, fast_rise=0.0, slow_rise=6.7, slow_seconds=6000.0).on(plan)
+    noisy = quantised(values + white(np.random.default_rng(seed), values.size, 0.3), 1.0)
+    found = analyse_temperature(series(plan.times, noisy), tuple(plan.phases.values()))
+    assert found.settled is not None
+    assert found.settled.settled is not Answer.YES

@@ -398,10 +398,11 @@ def test_a_run_that_has_ended_is_not_gone_on_with(make: Make) -> None:
 def test_a_run_can_be_abandoned_from_elsewhere(make: Make) -> None:
     made = make(seconds={**SHORT, "steady": LONG_SECONDS})
     made.experiment.ensure("ramp")
-    made.experiment.abandon("the controller is gone")
+    made.experiment.abandon("the controller is gone", orphaned=True)
     with pytest.raises(ExperimentBrokenError, match="the controller is gone"):
         made.experiment.ensure("steady")
     assert [event["what"] for event in made.events("load")] == ["started", "stopped"]
+    assert made.facts()["state"] == "cut off"
 
 
 def test_a_machine_that_is_loaded_by_another_run_is_refused(make: Make) -> None:

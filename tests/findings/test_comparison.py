@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,6 +181,41 @@ def test_each_newer_run_that_is_passed_over_is_told_with_its_reason(tmp_path: Pa
         "it is not finished: cut off",
     ]
     assert later.name not in told
+
+
+def test_a_run_that_was_cut_short_is_no_measure_for_others(tmp_path: Path) -> None:
+    """Neither one whose director was killed, nor one that was ended in the middle of steady."""
+    steady = PLAN.phases["steady"]
+    phases = {**PLAN.phases, "steady": replace(steady, end_seconds=steady.start_seconds + 900.0)}
+    cut = replace(healthy(), phases=tuple(phases.values()))
+    killed = write_run(tmp_path, healthy(), days_ago=3, ended_because="the process that recorded is gone")
+    short = write_run(tmp_path, cut, days_ago=2, ended_because="interrupted by KeyboardInterrupt")
+    now = open_recording(write_run(tmp_path, healthy(seed=4)))
+    found = choose_earlier(tmp_path, now, "latest")
+    assert found.recording is None
+    assert found.why == (
+        f"{short.name}: its steady was cut short: 15 min of 40 min",
+        f"{killed.name}: it is not finished: cut off",
+    )
+    for run, why in ((killed, "it is not finished: cut off"), (short, "its steady was cut short: 15 min of 40 min")):
+        asked = judged(now, earlier=choose_earlier(tmp_path, now, run.name)).finding("drift", GPU)
+        assert asked.outcome is OPEN
+        assert asked.seen == f"not comparable with {run.name}: {why}"
+
+
+@pytest.mark.parametrize("damaged", [{"sources": [1]}, {"load": 7, "phases": [None]}, {"sensors": 3}, {"host": 1}])
+def test_a_run_of_another_shape_is_passed_over_or_refused_by_name(tmp_path: Path, damaged: dict[str, Any]) -> None:
+    older = write_run(tmp_path, healthy(), days_ago=3)
+    odd = write_run(tmp_path, healthy(), days_ago=2, **damaged)
+    now = open_recording(write_run(tmp_path, healthy(seed=4)))
+    found = choose_earlier(tmp_path, now, "latest")
+    assert found.recording is not None
+    assert found.recording.path in (older, odd)
+    asked = choose_earlier(tmp_path, now, odd.name)
+    assert judged(now, earlier=asked).finding("drift", GPU).outcome in (PASSED, OPEN)
+    (odd / "run.json").write_text(json.dumps({"format": 1, "start_seconds": 1.0, "sensors": "x", "phases": {"a": 1}}))
+    assert choose_earlier(tmp_path, now, "latest").recording is not None
+    assert choose_earlier(tmp_path, now, odd.name).recording is None
 
 
 def test_a_run_that_failed_itself_is_no_measure_for_others(tmp_path: Path) -> None:

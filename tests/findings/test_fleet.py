@@ -150,6 +150,26 @@ def cut_in_steady(facts: dict[str, Any]) -> None:
     facts["phases"][2]["end_seconds"] = facts["phases"][2]["start_seconds"] + 600.0
 
 
+def ended_in_steady(facts: dict[str, Any]) -> None:
+    """In order, by Ctrl-C."""
+    cut_in_steady(facts)
+    facts.update(state="finished", ended_because="interrupted by KeyboardInterrupt")
+
+
+def director_killed(facts: dict[str, Any]) -> None:
+    facts["ended_because"] = "the process that recorded is gone"
+
+
+def test_runs_that_nobody_saw_to_their_end_are_no_measure(tmp_path: Path) -> None:
+    write_fleet(tmp_path, 8, n02={"facts": ended_in_steady}, n03={"facts": director_killed})
+    fleet = judged(tmp_path)
+    assert bad(fleet) == {"node[n02]", "node[n03]"}
+    assert "its newest run is not whole: its steady was cut short: 10 min of 60 min" in node(fleet, "n02").seen
+    assert "its newest run is cut off" in node(fleet, "n03").seen
+    assert {node(fleet, name).outcome for name in ("n02", "n03")} == {Outcome.INCONCLUSIVE}
+    assert not any(fleet.is_measure(name) for name in ("n02", "n03"))
+
+
 def test_missing_and_cut_nodes_never_pass_and_hide_nobody(tmp_path: Path) -> None:
     write_fleet(tmp_path, 8, n02={"facts": cut_in_steady}, n05=LEFT_OUT, n06={"rises": {0: 12.0}})
     fleet = judged(tmp_path, fleet='[[node]]\nhost = "n[01-08]"\n')

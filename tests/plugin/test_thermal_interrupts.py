@@ -11,11 +11,14 @@ import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_thermal.findings import choose_earlier
 from pytest_thermal.recording import read_run
+from pytest_thermal.reporting.history import read_archive
 from pytest_thermal.reporting.run_page.__main__ import main as run_page
 from tests.plugin.plugin_runs import cases
 from tests.plugin.thermal_runs import PATIENCE_SECONDS, THERMAL, Started, events
@@ -85,15 +88,23 @@ def test_a_killed_pytest_leaves_no_load_and_a_readable_run(started: Started) -> 
         scraped(url)
     assert started.left() == []
     recording = read_run(started.run())
-    assert recording.state == "finished"  # by the recorder, which saw its parent go
-    assert recording.series["gpu0.temperature_celsius"].present.sum() >= rows, "what was there is there"
+    assert recording.state == "cut off"  # the recorder saw its parent go, and sealed what there is
+    assert recording.facts["sha256"]
+    assert recording.changed == ()
+    series = recording.series["gpu0.temperature_celsius"]
+    assert series.present.sum() >= rows, "what was there is there"
     steady = next(phase for phase in recording.phases if phase.name == "steady")
     assert recording.end_seconds is not None
     assert steady.start_seconds < recording.end_seconds
     replayed(started)
     assert not (started.run() / "report.html").exists()
     assert run_page([str(started.run())]) == 0
-    assert "This run was cut short (" in (started.run() / "report.html").read_text()
+    assert "This run was cut short (the process that recorded is gone)" in (started.run() / "report.html").read_text()
+    (told,) = read_archive(started.runs).runs
+    assert (told.state, told.why_no_figures) == ("cut off", "it is not finished: cut off")
+    later = {**recording.facts, "start_seconds": recording.facts["start_seconds"] + 3600}
+    compared = choose_earlier(started.runs, replace(recording, path=Path("later"), facts=later), "latest")
+    assert compared.why == (f"{started.run().name}: it is not finished: cut off",)
 
 
 def test_a_killed_recorder_breaks_the_run_and_loses_no_reading(started: Started) -> None:
@@ -118,7 +129,7 @@ def test_a_hanging_test_killed_by_a_timeout_leaves_no_load(tmp_path: Path) -> No
         assert run.wait() == 1
         assert "Timeout" in run.output
         assert run.left() == []
-        assert read_run(run.run()).state == "finished"
+        assert read_run(run.run()).state == "cut off"
     finally:
         run.close()
 
@@ -160,7 +171,7 @@ def test_a_killed_controller_leaves_no_load(tmp_path: Path) -> None:
         run.process.wait()
         run.until(lambda: not run.loads())
         assert run.left() == []
-        assert read_run(run.run()).state == "finished"
+        assert read_run(run.run()).state == "cut off"
         assert "is gone" in run.facts()["ended_because"]
     finally:
         run.close()
@@ -175,7 +186,7 @@ def test_a_killed_worker_leaves_no_load(tmp_path: Path) -> None:
     try:
         assert run.wait() == 1
         assert run.left() == []
-        assert read_run(run.run()).state == "finished"
+        assert read_run(run.run()).state == "cut off"
     finally:
         run.close()
 

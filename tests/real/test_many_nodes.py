@@ -157,6 +157,7 @@ def test_nodes_of_a_job_run_together_and_one_that_is_killed_holds_nobody_up(clus
     assert {outcome for outcome, _ in cases(results / "junit.xml").values()} == {"passed"}
     # The other's is kept as far as it got.
     n2 = read_run(job.run("n2"))
+    assert n2.state == "cut off"
     assert "is gone" in n2.facts["ended_because"]
     assert [phase.name for phase in n2.phases] == ["baseline", "ramp", "steady"]
     assert phase_finding(n2, "steady").outcome is Outcome.INCONCLUSIVE

@@ -69,7 +69,7 @@ def whole(recording: Recording, name: str) -> None:
     assert (np.diff(slots(recording, name)) == 1).all()
 
 
-def test_kill_9_of_the_parent_ends_the_recording_in_order(parent: Parent) -> None:
+def test_kill_9_of_the_parent_ends_the_recording_and_seals_it_as_cut_off(parent: Parent) -> None:
     """Although another child of the parent still holds the pipe."""
     assert len(parent.lanes) == 2
     before = rows(parent.run, "a.csv")
@@ -78,13 +78,16 @@ def test_kill_9_of_the_parent_ends_the_recording_in_order(parent: Parent) -> Non
     until(lambda: not any(alive(process) for process in (parent.recorder, *parent.lanes)))
     assert alive(parent.child)
     recording = read_run(parent.run)
-    assert recording.state == "finished"
+    assert recording.state == recording.facts["state"] == "cut off"
     assert recording.facts["ended_because"] == "the process that recorded is gone"
     assert rows(parent.run, "a.csv")[: len(before)] == before
     whole(recording, "a")
     assert recording.phases[0].name == "baseline"
     assert recording.phases[0].end_seconds == recording.facts["end_seconds"]
     assert recording.notes == ()
+    with (parent.run / "events.jsonl").open("a") as events:
+        events.write("{}\n")
+    assert read_run(parent.run).changed == ("events.jsonl: changed after the run was sealed",)
 
 
 def test_ctrl_c_to_the_whole_group_reaches_the_parent_only(parent: Parent) -> None:

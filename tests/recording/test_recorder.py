@@ -308,7 +308,7 @@ def test_a_source_that_hangs_at_its_start_holds_up_nobody(tmp_path: Path) -> Non
     assert read_run(recorder.run).state == "finished"
 
 
-def test_a_time_limit_ends_it_and_so_do_signals_in_order(tmp_path: Path) -> None:
+def test_a_time_limit_ends_it_and_so_do_signals_and_such_a_run_is_cut_off(tmp_path: Path) -> None:
     limited = recorder_of(tmp_path, order("a"), limit_seconds=2.0)
     signalled = {
         number: recorder_of(tmp_path, order("a", behaviour="hang at the end"))
@@ -323,6 +323,7 @@ def test_a_time_limit_ends_it_and_so_do_signals_in_order(tmp_path: Path) -> None
     assert limited.stop() == Ended(in_order=True, because="the time limit of 2 s")
     for number, recorder in signalled.items():
         assert recorder.stop() == Ended(in_order=True, because=number.name)
+    assert {read_run(recorder.run).state for recorder in (limited, *signalled.values())} == {"cut off"}
     assert soon_gone(processes) == []
 
 

@@ -263,6 +263,23 @@ def test_an_open_phase_ends_with_the_last_sample_and_a_strange_one_is_left_out(t
     assert len(recording.notes) == 4
 
 
+@pytest.mark.parametrize(
+    "because, state",
+    [
+        ("done", "finished"),
+        ("interrupted; phases gone through: baseline", "finished"),
+        (None, "finished"),
+        ("the process that recorded is gone", "cut off"),
+        ("SIGTERM", "cut off"),
+        ("the time limit of 900 s", "cut off"),
+    ],
+)
+def test_a_run_that_nobody_ended_is_not_finished_whatever_its_recorder_wrote(
+    tmp_path: Path, because: str | None, state: str
+) -> None:
+    assert read_run(write(tmp_path, {}, ended_because=because), verify=False).state == state
+
+
 def test_files_that_changed_after_the_seal_are_named(tmp_path: Path) -> None:
     run = write(tmp_path, {"events.jsonl": "", "new.txt": "x"}, sha256={"events.jsonl": "0" * 64, "gone.csv": "1" * 64})
     assert read_run(run).notes == (
@@ -289,6 +306,33 @@ def test_a_damaged_run_json_is_told_without_a_traceback(tmp_path: Path, content:
     with pytest.raises(RunDirectoryError, match=seen) as refused:
         read_run(run)
     assert "\ntry: " in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"sources": [1]},
+        {"sources": {"nvml": True}},
+        {"sources": {"nvml": {"segments": 0}}},
+        {"phases": -1e18},
+        {"phases": [None]},
+        {"sensors": 7},
+        {"sha256": ["samples/nvml.csv"]},
+    ],
+)
+def test_a_run_json_of_another_shape_is_damaged(tmp_path: Path, facts: dict[str, Any]) -> None:
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50,40")}, **facts)
+    with pytest.raises(RunDirectoryError, match="damaged: ") as refused:
+        read_run(run)
+    assert "edited by hand" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "events.jsonl", "requests.csv", "summary.json"])
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path, name: str) -> None:
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50,40")})
+    (run / name).mkdir()
+    with pytest.raises(RunDirectoryError, match="cannot be read: Is a directory"):
+        read_run(run)
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
@@ -347,3 +391,31 @@ def test_a_follower_hands_out_every_row_once_across_segments(tmp_path: Path) -> 
     (run / "samples" / "nvml.2.csv").write_text(further, encoding="utf-8")
     assert [tick.time_seconds for tick in follower.read()] == [2.5, 3.0]
     assert follower.read() == []
+
+
+@pytest.mark.parametrize("blank", [255.0, 127.0, 128.0, -1.0, 0.0, -273.15, 65535.0, 6553.5, 1e9])
+def test_readings_that_cannot_be_true_are_missing_whoever_wrote_them(tmp_path: Path, blank: float) -> None:
+    rows = [
+        f"{second}.000,{50 + second % 3},{blank if 4 <= second < 14 or second == 20 else 40}" for second in range(30)
+    ]
+    recording = read_run(write(tmp_path, {"samples/nvml.csv": csv(*rows)}), verify=False)
+    values = recording.series["gpu1.temperature_celsius"].values
+    assert np.flatnonzero(np.isnan(values)).tolist() == [*range(4, 14), 20]
+    assert recording.series["gpu0.temperature_celsius"].present.all()
+    assert [stretch.time_seconds for stretch in recording.missing] == [4.0, 20.0]
+    assert {stretch.reason for stretch in recording.missing} == {Missing.IMPLAUSIBLE}
+    assert len(recording.notes) == 1
+    assert recording.notes[0].startswith("gpu1.temperature_celsius: raw ")
+
+
+def test_limits_that_are_blanks_are_no_limits(tmp_path: Path) -> None:
+    odd = {**sensor("gpu0"), "limits": {"slowdown": 0.0, "critical": 65261.8, "max": 83.0}}
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50,40")}, sensors=[odd, sensor("gpu1")])
+    assert read_run(run, verify=False).series["gpu0.temperature_celsius"].sensor.limits == {"max": 83.0}
+
+
+def test_a_sensor_whose_readings_are_gone_is_still_asked_for(tmp_path: Path) -> None:
+    run = write(tmp_path, {"samples/nvml.csv": csv("1.000,50", header="time,gpu0.temperature_celsius")})
+    recording = read_run(run, verify=False)
+    lost = recording.series["gpu1.temperature_celsius"]
+    assert (len(lost), lost.sensor.identity, lost.period_seconds) == (0, "uuid-gpu1", 1.0)

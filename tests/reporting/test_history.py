@@ -116,19 +116,27 @@ def test_a_broken_or_foreign_directory_is_listed_and_hides_nothing(tmp_path: Pat
     add_run(tmp_path, 3, sensors=[{"id": 3}])
     add_run(tmp_path, 4, works=7, sensors=4)
     add_run(tmp_path, 5, sha256=None)
+    add_run(tmp_path, 6, ended_because="the process that recorded is gone")
+    lasted = [("baseline", 0.0, 300.0), ("steady", 420.0, 2820.0)]
+    phases = [{"name": name, "start_seconds": start, "end_seconds": end} for name, start, end in lasted]
+    add_run(tmp_path, 7, plan={"seconds": {"baseline": 300.0, "steady": 90_000.0}}, phases=phases)
     for name, content in (("cut", b'{"format": 1,'), ("empty", b""), ("list", b"[1]"), ("new", b'{"format": 99}')):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_bytes(content)
     (tmp_path / "notes <b>").mkdir()
     (tmp_path / "a file.csv").write_text("1,2,3\n")
     archive = read_archive(tmp_path)
-    assert len(archive.runs) == 4
+    assert len(archive.runs) == 6
     assert {one.name for one in archive.left_out} >= {"cut", "empty", "list", "new", "notes <b>"}
     assert len(archive.left_out) == 7
     page, text = page_of(tmp_path)
     assert "summary.json: changed after the run was sealed" in page.said
     assert "it is not finished: cut off" in page.said
     assert "it was never sealed" in page.said
+    assert [run.why_no_figures for run in archive.runs[-2:]] == [
+        "it is not finished: cut off",
+        "its steady was cut short: 40 min of 25.0 h",
+    ]
     assert "no run.json in it" in page.said
     assert "format 99, and this version reads up to 1" in page.said
     assert f"{good.name}: gpu0:" in text

@@ -21,6 +21,7 @@ from pytest_thermal.model import Sensor
 from pytest_thermal.model.said import say
 from pytest_thermal.recording import RecordingError, open_recording
 from pytest_thermal.recording.layout import RUN, SAMPLES, read_run_json
+from pytest_thermal.recording.run_state import state_of
 from pytest_thermal.recording.words import sensor_from_json
 
 _OF_A_RUN = re.compile(r"\d{8}T\d{6}Z_(?P<host>.+?)(?:-\d+)?")
@@ -150,7 +151,7 @@ def _run(path: Path) -> FoundRun:
         node=node_of_facts(facts) or by_name,
         start_seconds=_number(facts.get("start_seconds")),
         end_seconds=_number(facts.get("end_seconds")),
-        state=str(facts.get("state", "cut off")),
+        state=state_of(path, facts),
         machine=machine_of(facts),
         sensors=compared(_sensors(facts)),
         together=_together(facts),

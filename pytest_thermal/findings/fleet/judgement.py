@@ -173,7 +173,7 @@ class FleetJudgement:
                 continue
             read = read_node(one, newest.node, limits=self._limits_of_runs)
             good = not any(told["check"] in OF_HEAT for told in read.findings if told["outcome"] == "failed")
-            if not read.trouble and not read.changed and good and not differences(read.conditions, newest.conditions):
+            if not_whole(read) is None and good and not differences(read.conditions, newest.conditions):
                 return read
         return None
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_thermal.analysis import drift as drift_of
 from pytest_thermal.analysis.fleet import Consistent
 from pytest_thermal.findings.alike import of_one_cause
+from pytest_thermal.findings.earlier import NEEDED
 from pytest_thermal.findings.fleet.side_by_side import NODE
+from pytest_thermal.findings.run_facts import why_not_whole
 from pytest_thermal.findings.telling import STATES, shortened, span
 from pytest_thermal.findings.verdict import Verdict
 from pytest_thermal.model import Outcome
@@ -111,6 +113,14 @@ def not_whole(run: NodeRun) -> Remark | None:
     if run.state not in ("finished", "foreign"):
         return _open(
             say("its newest run is {state}{how_far}", state=STATES.get(run.state, run.state), how_far=_how_far(run)),
+            say("the node went down, its job was ended, or the run goes on"),
+            say("run it again; what was recorded can be replayed"),
+        )
+    lasted = {str(phase.name): phase.duration_seconds for phase in run.phases}
+    cut = why_not_whole(lasted, run.planned, [name for name in NEEDED if name in lasted])
+    if cut:
+        return _open(
+            say("its newest run is not whole: {cut}", cut=joined("; ", cut)),
             say("the node went down, its job was ended, or the run goes on"),
             say("run it again; what was recorded can be replayed"),
         )

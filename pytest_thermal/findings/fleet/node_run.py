@@ -15,12 +15,11 @@ from pytest_thermal.findings.fleet.conditions import conditions_of
 from pytest_thermal.findings.judgement import Judgement, finding_as_json, told_finding
 from pytest_thermal.findings.limits import Limits, limits_for
 from pytest_thermal.findings.phase import phase_finding
-from pytest_thermal.findings.run_facts import is_simulated, planned_seconds, recorded_thresholds, time_scale_of
+from pytest_thermal.findings.run_facts import is_simulated, plan_of, recorded_thresholds, time_scale_of
 from pytest_thermal.findings.stretching import stretch
 from pytest_thermal.findings.subjects import in_order, main_temperature
 from pytest_thermal.findings.telling import STATES
 from pytest_thermal.model import Outcome, Sensor
-from pytest_thermal.model.phases import PHASES
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure, FloatArray, Phase
 from pytest_thermal.recording import Recording, RecordingError, Requests, open_recording, read_run
@@ -261,7 +260,7 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
         findings=tuple({key: _text(one.get(key, "")) for key in KEPT} for one in findings if _is_told(one)),
         passed=sum(1 for one in findings if one.get("outcome") == Outcome.PASSED.value),
         phases=run.phases if run.absolute_time else (),
-        planned={name: seconds for name in PHASES if (seconds := planned_seconds(facts, name)) is not None},
+        planned=plan_of(facts),
         clock_offset_seconds=float(offset) if isinstance(offset, (int, float)) else None,
         clock_steps=len(steps) if isinstance(steps, list) else 0,
         conditions=conditions_of(facts, sensors, node=node),
@@ -272,8 +271,7 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
 
 
 def _phase_names(run: Recording) -> list[str]:
-    planned = [str(name) for name in PHASES if planned_seconds(run.facts, name) is not None]
-    return planned or [str(phase.name) for phase in run.phases] or ["steady"]
+    return list(plan_of(run.facts)) or [str(phase.name) for phase in run.phases] or ["steady"]
 
 
 def _is_told(found: Mapping[str, Any]) -> bool:

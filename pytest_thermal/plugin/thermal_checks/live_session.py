@@ -230,7 +230,7 @@ class LiveSession(ThermalSession):
         if (Path(folder) / STOP_FILE).exists():
             self._experiment.abandon(say("another test failed, and the session ends with that"))
         elif os.getppid() != worker.get("thermal_controller"):
-            self._experiment.abandon(say("the pytest that this worker belongs to is gone"))
+            self._experiment.abandon(say("the pytest that this worker belongs to is gone"), orphaned=True)
 
     def _preflight(self) -> None:
         """The way in must be good before an hour is spent on it."""

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from pytest_thermal.analysis import RunFacts
+from pytest_thermal.findings.earlier import NEEDED
 from pytest_thermal.findings.judgement import told_finding
-from pytest_thermal.findings.run_facts import facts_of, is_simulated
+from pytest_thermal.findings.run_facts import facts_of, is_simulated, lengths_of, plan_of, why_not_whole
 from pytest_thermal.findings.subjects import is_heated
 from pytest_thermal.findings.telling import STATES
 from pytest_thermal.model import Sensor
-from pytest_thermal.model.said import say
+from pytest_thermal.model.said import joined, say
 from pytest_thermal.model.series import Figure
 from pytest_thermal.recording.errors import RecordingError
 from pytest_thermal.recording.layout import REPORT, RUN, SUMMARY, read_run_json, sha256
-from pytest_thermal.recording.run_directory import is_recording
+from pytest_thermal.recording.run_state import state_of
 from pytest_thermal.recording.words import sensor_from_json
 
 UNREADABLE = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
@@ -146,9 +147,7 @@ def _entry(path: Path) -> RunEntry:
         raise ValueError("start_seconds is no time")
     sensors = [sensor_from_json(data) for data in facts.get("sensors") or ()]
     host = facts.get("host")
-    state = str(facts.get("state", "cut off"))
-    if state == "recording" and not is_recording(path):
-        state = "cut off"
+    state = state_of(path, facts)
     summary, why = _summary(path, facts, state)
     known: dict[str, Any] = {}
     if summary is not None:
@@ -178,6 +177,10 @@ def _summary(path: Path, facts: Mapping[str, Any], state: str) -> tuple[Mapping[
         return None, say("it is still being recorded")
     if state != "finished":
         return None, say("it is not finished: {state}", state=STATES.get(state, state))
+    lasted = lengths_of(facts)
+    cut = why_not_whole(lasted, plan_of(facts), [name for name in NEEDED if name in lasted])
+    if cut:
+        return None, joined("; ", cut)
     if not isinstance(sums, Mapping):
         return None, say("it was never sealed, so whether it was changed is not known")
     file = path / SUMMARY
