@@ -274,7 +274,9 @@ def crowd(number: int, wall_seconds: float, *, slowest: float | None = None, fau
     latency = wall_seconds if slowest is None else slowest
     good = Exchange(method="POST", url="http://gw/x", status=200, body=ANSWERED, latency_seconds=latency)
     bad = Exchange(method="POST", url="http://gw/x", fault=fault, latency_seconds=latency) if fault else good
-    found = [Shot(index=i, letter="A", request_id=f"thermal-{i}", answer=good, waited_seconds=0) for i in range(number - 1)]
+    found = [
+        Shot(index=i, letter="A", request_id=f"thermal-{i}", answer=good, waited_seconds=0) for i in range(number - 1)
+    ]
     last = Shot(index=number, letter="A", request_id="thermal-last", answer=bad, waited_seconds=0)
     return Burst(workers=number, shots=(*found, last), wall_seconds=wall_seconds)
 
