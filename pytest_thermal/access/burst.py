@@ -20,6 +20,8 @@ from pytest_thermal.transport import Exchange
 
 SAME_BY_CHANCE = 3
 """So many answers of one id are no chance, even where ids are drawn from a thousand numbers."""
+_FEW = 5
+"""So many counts must grow before one that does not tells anything."""
 MOSTLY = 0.75
 """Share of answers that must be one of the letters asked for before letters count."""
 
@@ -134,11 +136,13 @@ def fire(gateway: Gateway, *, requests: int, workers: int) -> Burst:
 def mixed_up(shots: Sequence[Shot]) -> str | None:
     """How the answers show that they were not each their own request's; None when nothing shows it.
 
-    Four independent signs: our request id comes back with another answer; one and the same answer comes back for
+    Five independent signs: our request id comes back with another answer; one and the same answer comes back for
     prompts that differ; a letter that was asked for elsewhere comes back here while its owner got another; prompt
-    tokens fall while prompts grow. A model that does not obey, or a gateway that counts in its own way, must show none.
+    tokens fall while prompts grow; an answer comes with another's count and letter. A model that does not obey, or a
+    gateway that counts in its own way, must show none.
     """
-    return _echo_swapped(shots) or _one_answer_for_all(shots) or _letters_swapped(shots) or _counts_swapped(shots)
+    signs = (_echo_swapped, _one_answer_for_all, _letters_swapped, _counts_swapped, _borrowed_counts)
+    return next(filter(None, (sign(shots) for sign in signs)), None)
 
 
 def _echo_swapped(shots: Sequence[Shot]) -> str | None:
@@ -208,6 +212,28 @@ def _counts_swapped(shots: Sequence[Shot]) -> str | None:
                 few=few,
                 sooner=sooner,
                 many=many,
+            )
+    return None
+
+
+def _borrowed_counts(shots: Sequence[Shot]) -> str | None:
+    """One answer that came twice: its own request's, and once more in place of another's.
+
+    The counts of most grow with the prompts; the one that stands out has another's count to the token, and its letter
+    too, where the owner's is right. One of the two alone may be chance, or a gateway's own way to count.
+    """
+    counted = [(shot, shot.prompt_tokens) for shot in shots if shot.prompt_tokens is not None]
+    for index, (shot, count) in enumerate(counted):
+        rest = [other for position, (_, other) in enumerate(counted) if position != index]
+        grows = all(sooner < later for sooner, later in itertools.pairwise(rest))
+        owner = next((other for other, many in counted if other is not shot and many == count), None)
+        if len(rest) < _FEW or not grows or owner is None or shot.said == shot.letter:
+            continue
+        if shot.said == owner.said == owner.letter:
+            return say(
+                "request {index} got the prompt tokens and the answer of request {index_2}",
+                index=shot.index,
+                index_2=owner.index,
             )
     return None
 

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from pytest_thermal.access import words
 from pytest_thermal.access.case import Diagnosis, Setting
 from pytest_thermal.access.faults import from_fault
-from pytest_thermal.access.reading import describe, error_text, error_words, quote
+from pytest_thermal.access.reading import describe, error_in, error_text, error_words, quote
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange, retry_after_seconds
 
@@ -47,22 +47,12 @@ def diagnose(exchange: Exchange, setting: Setting) -> Diagnosis | None:
 
 def _told_status(data: Any) -> int | None:
     """The status that an error with status 200 should have had; None where ``data`` is no error."""
-    if not isinstance(data, dict) or data.get("choices") or data.get("data"):
+    error = error_in(data)
+    if error is None:
         return None
-    error, base = data.get("error"), data.get("base_resp")
     code = data.get("code", data.get("error_code"))
     if isinstance(error, dict):
         code = error.get("code", error.get("status", code))
-    told_by_code = code not in (None, 0, "0", 200, "200") and any(data.get(name) for name in ("message", "msg"))
-    refused = (
-        bool(error)
-        or bool(data.get("error_code"))
-        or data.get("success") is False
-        or (isinstance(base, dict) and base.get("status_code") not in (0, None))
-        or (told_by_code and data.get("data") is None)
-    )
-    if not refused:
-        return None
     return int(str(code)) if re.fullmatch(r"[45]\d\d", str(code)) else 400
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 
 import httpx
@@ -77,7 +78,7 @@ class Gateway:
     def new_client(self) -> httpx.Client:
         """A client with connections of its own; no retries, since a probe must see the first answer."""
         try:
-            return client(
+            made = client(
                 base_url=self.domain.base_url,
                 key=self.domain.key,
                 connect_seconds=self.connect_seconds,
@@ -93,6 +94,9 @@ class Gateway:
                 ),
                 advice=say("pip install 'httpx[socks]', or add {host} to $no_proxy", host=self.route.host),
             ) from error
+        # A session that the gateway opened for the key would let in what is asked without it, and hide other backends.
+        made.cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+        return made
 
     def close(self) -> None:
         """Close the client's connections, if it was ever used."""

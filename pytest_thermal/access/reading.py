@@ -11,6 +11,8 @@ from pytest_thermal.model.said import joined, say
 from pytest_thermal.transport import Exchange
 
 QUOTE_LIMIT = 200
+_MOST_READ = 4000
+"""Of what should be one line."""
 TRANSCRIPT_LIMIT = 4000
 
 # "sk-abcd****wxyz", "1a2b****c3d4", "sk-...wxyz": gateways echo the tail of a key, and only its head may be shown.
@@ -36,8 +38,14 @@ def error_words(exchange: Exchange) -> str:
     for layer in (data, data.get("error")):
         if isinstance(layer, dict):
             parts += [str(layer[name]) for name in _KINDS if layer.get(name)]
+    parts += [str(one["loc"]) for one in _listed(data.get("detail")) if one.get("loc")]
     parts += [f"{name}: {value}" for name, value in exchange.headers.items() if name.startswith(_TELLING_HEADERS)]
     return " ".join(parts).lower()
+
+
+def _listed(detail: Any) -> list[dict[str, Any]]:
+    """FastAPI names the field that it refuses beside the words, not in them."""
+    return [one for one in detail if isinstance(one, dict)] if isinstance(detail, list) else []
 
 
 _KINDS = ("type", "code", "status", "reason", "param", "error_type", "error_code")
@@ -69,7 +77,7 @@ def _error_text(exchange: Exchange) -> str:
         title = re.search(r"<title[^>]*>(.*?)</title>", exchange.text, _PAGE) or re.search(
             r"<h1[^>]*>(.*?)</h1>", exchange.text, _PAGE
         )
-        return _squeeze(re.sub(r"<[^>]+>", " ", title.group(1) if title else exchange.text[: QUOTE_LIMIT * 20]))
+        return _squeeze(re.sub(r"<[^>]+>", " ", title.group(1) if title else cut(exchange.text, _MOST_READ)))
     return _squeeze(exchange.text)
 
 
@@ -95,9 +103,20 @@ def _without_echoed_keys(text: str) -> str:
 def quote(text: str) -> str:
     """``text`` on one line, cut to a readable length, in quotes; empty stays empty."""
     text = _squeeze(text)
-    if not text:
-        return ""
-    return f"“{text[: QUOTE_LIMIT - 1]}…”" if len(text) > QUOTE_LIMIT else f"“{text}”"
+    return f"“{cut(text, QUOTE_LIMIT)}”" if text else ""
+
+
+def cut(text: str, most: int) -> str:
+    """No more than ``most`` characters, and no word torn: half a key is not found by whoever takes keys out."""
+    if len(text) <= most:
+        return text
+    end = most - 1
+    while end and "!" <= text[end - 1] <= "~" and text[end - 1] not in _ENDS_A_KEY:
+        end -= 1
+    return text[:end] + "…"
+
+
+_ENDS_A_KEY = frozenset("\"'<>(){}[],;")
 
 
 def describe(exchange: Exchange) -> str:
@@ -112,12 +131,12 @@ def describe(exchange: Exchange) -> str:
             notes.append(quote(error_text(exchange)))
         server = exchange.headers.get("server", "")
         if server and (exchange.is_html or (exchange.status or 0) >= 500):
-            notes.append(say("server: {squeeze}", squeeze=_squeeze(server)[:40]))
+            notes.append(say("server: {squeeze}", squeeze=cut(_squeeze(server), 40)))
         via = exchange.headers.get("via", "")
         if via:
-            notes.append(say("via: {squeeze}", squeeze=_squeeze(via)[:60]))
+            notes.append(say("via: {squeeze}", squeeze=cut(_squeeze(via), 60)))
     told = joined(", ", (note for note in notes if note))
-    return say("{squeeze} from {line}", squeeze=_squeeze(exchange.status_line)[:80], line=exchange.line) + (
+    return say("{squeeze} from {line}", squeeze=cut(_squeeze(exchange.status_line), 80), line=exchange.line) + (
         say(" ({notes})", notes=told) if told else ""
     )
 
@@ -188,6 +207,63 @@ def said_in(choice: dict[str, Any]) -> tuple[str, str]:
     return str(content or choice.get("text") or ""), str(thought)
 
 
+def error_in(data: Any) -> Any:
+    """The error that an answer, or an event of a stream, tells although its status is 200; None where it tells none.
+
+    ``{"error": …}`` in any of its shapes, also beside choices; and, where there are no choices and no data,
+    ``{"object": "error"}`` (vLLM, SGLang), a code with words, ``error_code`` (FastChat), ``success: false``,
+    ``base_resp`` (MiniMax), ``detail`` (FastAPI).
+    """
+    if not isinstance(data, dict):
+        return None
+    error, base = data.get("error"), data.get("base_resp")
+    if isinstance(error, dict):
+        # Written in Go, "no error" may be an object with nothing in it.
+        if any(value for name, value in error.items() if name != "code") or error.get("code") not in _NO_ERROR:
+            return error
+    elif error:
+        return error
+    if data.get("choices") or data.get("data"):
+        return None
+    told_by_code = data.get("code", data.get("error_code")) not in _NO_ERROR and any(
+        data.get(name) for name in ("message", "msg")
+    )
+    told = (
+        data.get("object") == "error"
+        or bool(data.get("error_code"))
+        or data.get("success") is False
+        or (isinstance(base, dict) and base.get("status_code") not in (0, None))
+        or (told_by_code and data.get("data") is None)
+        or (bool(data.get("detail")) and "choices" not in data)
+    )
+    return data if told else None
+
+
+_NO_ERROR = (None, 0, "0", "", 200, "200")
+"""Codes with which gateways say that all is well."""
+
+
+def told_error(error: Any) -> str:
+    """What `error_in` found, in the gateway's own words."""
+    words = _words_in(error) if isinstance(error, dict) else str(error)
+    return _without_echoed_keys(_squeeze(words or str(error)))
+
+
+def gave_up(choice: dict[str, Any]) -> str:
+    """The ``finish_reason`` by which an engine says that it broke off; empty where it did not.
+
+    SGLang and vLLM say ``abort``, OpenRouter and some gateways ``error``; SGLang's own API puts it into an object.
+    """
+    reason = choice.get("finish_reason")
+    if isinstance(reason, dict):
+        reason = reason.get("type")
+    return reason if isinstance(reason, str) and reason.lower() in _BROKEN_OFF else ""
+
+
+_BROKEN_OFF = ("abort", "aborted", "error", "failed", "engine_error", "insufficient_system_resource")
+"""The last is DeepSeek's word for an engine that had no room to go on."""
+
+
 def model_ids(data: Any) -> list[str] | None:
     """Ids in a model list (OpenAI's ``data``), each once; None when it has not that shape.
 
@@ -216,7 +292,7 @@ def transcript(exchange: Exchange) -> str:
     if exchange.status is not None:
         lines.append(f"< {exchange.status} {exchange.reason}".rstrip())
         lines += [f"< {name}: {value}" for name, value in exchange.headers.items() if name != "set-cookie"]
-        lines += ["", exchange.text[:TRANSCRIPT_LIMIT]]
+        lines += ["", cut(exchange.text, TRANSCRIPT_LIMIT)]
     if exchange.fault is not None:
         lines.append(f"! {exchange.fault.value}: {exchange.fault_text}")
     lines.append(f"after {exchange.latency_seconds * 1000:.0f} ms")
@@ -232,5 +308,5 @@ def _count(value: Any) -> int | None:
 
 
 def _squeeze(text: str) -> str:
-    printable = "".join(c if c.isprintable() else " " for c in text[:4000])
+    printable = "".join(c if c.isprintable() else " " for c in cut(text, _MOST_READ))
     return re.sub(r"\s+", " ", printable).strip()

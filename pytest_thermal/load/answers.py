@@ -64,6 +64,8 @@ class Answer:
     completion_tokens: int | None = None
     text: str = ""
     retry_after_seconds: float | None = None
+    words: str = ""
+    """All that a refusal of the request's form says, to learn from."""
 
     @property
     def ok(self) -> bool:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import ssl
 import time
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ import httpx
 
 from pytest_thermal.load.alike import Alike
 from pytest_thermal.load.answers import ERROR_BODY_BYTES, Answer, Target
-from pytest_thermal.load.completions import Stream, first_model, is_stream, read_refusal, read_whole, to_body
+from pytest_thermal.load.completions import Stream, comes_in_events, first_model, read_refusal, read_whole, to_body
 from pytest_thermal.transport import Fault, Route
 from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES
 from pytest_thermal.transport.fast.connection import Connection
@@ -23,10 +22,8 @@ from pytest_thermal.transport.fast.errors import LineError
 from pytest_thermal.transport.fast.events import DataDecoder
 from pytest_thermal.transport.fast.line import Head
 from pytest_thermal.transport.fast.request import head_of, with_body
+from pytest_thermal.transport.fast.unpacking import Unpacker
 from pytest_thermal.transport.sse import AFTER_DONE_SECONDS
-
-_ZLIB = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""Encodings that are sent although none is asked for, and the window that zlib wants for them."""
 
 _LEARNED_CHUNKS = 4
 """Of a stream: where none of them is like the next, there is nothing to learn."""
@@ -69,9 +66,12 @@ class FastConnection:
             )
             reading.end(ended - answer.started_seconds)
         except asyncio.CancelledError:
-            answer.was_cancelled()
+            if not reading.broke_off_whole():
+                answer.was_cancelled()
         except LineError as error:
-            if error.fault is Fault.SLOW:
+            if not error.is_timeout and reading.broke_off_whole():
+                pass  # all was said, and then the connection torn down
+            elif error.fault is Fault.SLOW:
                 answer.was_slow(target.total_seconds)
             else:
                 answer.failed(error.fault, str(error))
@@ -143,7 +143,9 @@ class _Reading:
         self._head: Head | None = None
         self._stream: Stream | None = None
         self._decoder: DataDecoder | None = None
-        self._unzip: Any = None
+        self._unpacker: Unpacker | None = None
+        self._content_type: str | None = None
+        """Of an answer of which is not known yet whether it comes in events."""
         self._parts: list[bytes] = []
         self._length = 0
         self._limit_bytes = BODY_LIMIT_BYTES
@@ -160,22 +162,18 @@ class _Reading:
             "",
             "identity",
         }:
-            if encoding not in _ZLIB:
-                raise LineError(Fault.CUT, f"it is in an encoding that was not asked for: {encoding[:20]}")
-            self._unzip = zlib.decompressobj(_ZLIB[encoding])
+            self._unpacker = Unpacker(encoding)
         if head.status >= 300:
             self._limit_bytes = ERROR_BODY_BYTES
-        elif is_stream(head.get(b"content-type")):
-            self._stream, self._decoder = Stream(self._answer), DataDecoder()
+        else:
+            self._content_type = head.get(b"content-type")
 
     def body(self, chunk: bytes, at_seconds: float) -> None:
         """A part of the body, and when it came."""
-        if self._unzip is not None:
-            try:
-                # No more than anyone wants to read: a few bytes can unpack to a memory full of them.
-                chunk = self._unzip.decompress(chunk, BODY_LIMIT_BYTES)
-            except zlib.error:
-                raise LineError(Fault.CUT, "it is not in the encoding that its head names") from None
+        if self._unpacker is not None:
+            chunk = self._unpacker.feed(chunk)
+        if self._content_type is not None:
+            chunk = self._begin(chunk, self._content_type)
         stream, decoder = self._stream, self._decoder
         if stream is None or decoder is None:
             self._parts.append(chunk)
@@ -205,6 +203,26 @@ class _Reading:
         if self._to_learn and was_clean and len(events) == 1 and decoder.is_clean:
             self._learn(stream, chunk, events[0])
         self._like = self._learned if decoder.is_clean and not stream.done else None
+
+    def _begin(self, chunk: bytes, content_type: str) -> bytes:
+        """Decide by its first bytes, all of which are given back, whether the answer comes in events."""
+        begin = b"".join((*self._parts, chunk))
+        events = comes_in_events(begin, content_type)
+        if events is not None:
+            self._content_type = None
+        if not events:
+            return chunk
+        self._parts.clear()
+        self._length = 0
+        self._stream, self._decoder = Stream(self._answer), DataDecoder()
+        return begin
+
+    def broke_off_whole(self) -> bool:
+        """Whether all of a stream was there when its connection ended; then that is what is told."""
+        if self._stream is None or not self._stream.is_whole:
+            return False
+        self._stream.end()
+        return True
 
     def _learn(self, stream: Stream, chunk: bytes, data: bytes) -> None:
         """What chunks are like that hold one more event like those before."""

@@ -183,7 +183,7 @@ class Generator:
             issued.in_flight -= 1
         self._ledger.enter(answer, phase=phase, due_seconds=due_seconds)
         lane.conversation.took(answer.text, ok=answer.ok)
-        if lane.way.dialect.learn(answer.status, answer.detail):
+        if lane.way.dialect.learn(answer.status, answer.words):
             return 0.0
         slots = orders.share.size(self.concurrency)
         return self._backoff.after(ok=answer.ok, slots=slots, retry_after_seconds=answer.retry_after_seconds)

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 
 from pytest_thermal.load.answers import ERROR_BODY_BYTES, Answer, Target
-from pytest_thermal.load.completions import Stream, first_model, is_stream, read_refusal, read_whole
+from pytest_thermal.load.completions import Stream, comes_in_events, first_model, read_refusal, read_whole
 from pytest_thermal.transport import Fault, KeyAuth, Route
 from pytest_thermal.transport.exchange import BODY_LIMIT_BYTES, read_fault
-from pytest_thermal.transport.sse import AFTER_DONE_SECONDS, EventDecoder
+from pytest_thermal.transport.sse import AFTER_DONE_SECONDS, EventDecoder, told_as_error
 
 _STALE = (Fault.CLOSED, Fault.RESET)
 
@@ -89,12 +89,8 @@ class HttpxConnection:
             if status >= 300:
                 content = await _some(response.aiter_bytes(), ERROR_BODY_BYTES)
                 read_refusal(answer, status=status, reason=reason, fields=headers.raw, body=content)
-            elif is_stream(headers.get("content-type", "")):
-                await _read_stream(response, answer)
             else:
-                content = await _some(response.aiter_bytes(), BODY_LIMIT_BYTES)
-                answer.latency_seconds = time.monotonic() - answer.started_seconds
-                read_whole(answer, status=status, reason=reason, fields=headers.raw, body=content)
+                await _read(response, answer)
         finally:
             await response.aclose()
 
@@ -124,20 +120,48 @@ async def _some(chunks: AsyncIterator[bytes], limit_bytes: int) -> bytes:
     return bytes(content)
 
 
-async def _read_stream(response: httpx.Response, answer: Answer) -> None:
+async def _read(response: httpx.Response, answer: Answer) -> None:
+    """An answer whose head is good: in events, or in one piece, as its first bytes say."""
+    chunks = response.aiter_bytes()
+    content_type = response.headers.get("content-type", "")
+    content = bytearray()
+    events: bool | None = None
+    while events is None and (chunk := await anext(chunks, b"")):
+        content += chunk
+        events = comes_in_events(bytes(content), content_type)
+    if events:
+        await _read_stream(bytes(content), chunks, answer)
+        return
+    if len(content) < BODY_LIMIT_BYTES:
+        content += await _some(chunks, BODY_LIMIT_BYTES)
+    answer.latency_seconds = time.monotonic() - answer.started_seconds
+    read_whole(
+        answer,
+        status=response.status_code,
+        reason=response.reason_phrase,
+        fields=response.headers.raw,
+        body=bytes(content),
+    )
+
+
+async def _read_stream(chunk: bytes, chunks: AsyncIterator[bytes], answer: Answer) -> None:
     decoder = EventDecoder()
     stream = Stream(answer)
-    chunks = response.aiter_bytes()
     while True:
+        now = time.monotonic() - answer.started_seconds
+        for kind, data in decoder.feed(chunk):
+            stream.take(told_as_error(kind, data).encode("utf-8", "replace"), now)
         try:
             # After its end some gateways leave the connection open.
             chunk = await asyncio.wait_for(anext(chunks), AFTER_DONE_SECONDS if stream.done else None)
         except (StopAsyncIteration, asyncio.TimeoutError):
             break
-        now = time.monotonic() - answer.started_seconds
-        for _, data in decoder.feed(chunk):
-            stream.take(data.encode(), now)
+        except (httpx.ReadError, httpx.RemoteProtocolError):
+            if not stream.is_whole:
+                raise
+            stream.end()  # all was said, and then the connection torn down
+            return
     now = time.monotonic() - answer.started_seconds
-    for _, data in decoder.end():
-        stream.take(data.encode(), now)
+    for kind, data in decoder.end():
+        stream.take(told_as_error(kind, data).encode("utf-8", "replace"), now)
     stream.end(now)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -91,6 +92,8 @@ def body_of(
     }
     if stream and dialect.asks_for_usage:
         body["stream_options"] = {"include_usage": True}
+    if dialect.thinking_off:
+        body["enable_thinking"] = False
     return body
 
 
@@ -100,16 +103,25 @@ class Dialect:
     def __init__(self) -> None:
         self.limit_name = "max_tokens"
         self.asks_for_usage = True
+        self.thinking_off = False
+        """Say ``enable_thinking: false``, without which some refuse to answer in one piece."""
 
-    def learn(self, status: int | None, detail: str) -> bool:
-        """Whether an answer taught something, so that the next request is written otherwise."""
+    def learn(self, status: int | None, words: str) -> bool:
+        """Whether an answer taught something, so that the next request is written otherwise.
+
+        The access checks learn the same (`access.gateway`): what passes them must not fail every request of the load.
+        """
         if status not in (400, 422):
             return False
-        if "max_completion_tokens" in detail and self.limit_name == "max_tokens":
+        if self.asks_for_usage and "stream_options" in words:
+            self.asks_for_usage = False
+            return True
+        refused = "max_completion_tokens" in words or re.search(r"(unsupported|unknown).{0,40}max_tokens", words)
+        if refused and self.limit_name == "max_tokens":
             self.limit_name = "max_completion_tokens"
             return True
-        if "stream_options" in detail and self.asks_for_usage:
-            self.asks_for_usage = False
+        if not self.thinking_off and re.search(r"enable_thinking.{0,40}(false|stream)", words):
+            self.thinking_off = True
             return True
         return False
 

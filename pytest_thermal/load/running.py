@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from pytest_thermal.bench import Redactor
 from pytest_thermal.load import guard
 from pytest_thermal.load.errors import LoadError
+from pytest_thermal.load.remains import MARK, clear_up, new_mark
 from pytest_thermal.load.work import Work
 from pytest_thermal.model.said import say
 
@@ -32,6 +33,8 @@ STOP_SECONDS = 1.6
 """Together with what follows a guard that does not end, less than the 2 s within which no load is left."""
 LAST_WORDS_SECONDS = 0.2
 """For the thread that hears what was said last; longer where the guard was quicker than it may be."""
+REMAINS_SECONDS = 1.0
+"""How long it is tried to kill what is left of a load whose watchers are gone."""
 _TAIL_CHARACTERS = 2000
 _TAIL_LINES = 30
 _LOG_LIMIT_BYTES = 1024 * 1024
@@ -122,6 +125,7 @@ def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoa
         LoadError: Its command, or the guard, cannot be started.
     """
     redactor = Redactor(work.secrets)
+    mark = new_mark()
     tell_read, tell_write = os.pipe()
     try:
         process = subprocess.Popen(
@@ -136,7 +140,7 @@ def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoa
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=_environment(work, redactor),
+            env={**_environment(work, redactor), MARK: mark},
             cwd=work.folder,
             start_new_session=True,
             pass_fds=(tell_write,),
@@ -150,7 +154,7 @@ def start(work: Work, *, log: Path | None = None, phase: str = "") -> RunningLoa
         ) from error
     finally:
         os.close(tell_write)
-    running = RunningLoad(work=work, process=process, tell=tell_read, redactor=redactor, log=log)
+    running = RunningLoad(work=work, process=process, tell=tell_read, redactor=redactor, log=log, mark=mark)
     running.wait_started(START_SECONDS)
     running.send_orders(phase)
     return running
@@ -160,11 +164,19 @@ class RunningLoad:
     """A guarded load. Leaving the context stops it."""
 
     def __init__(
-        self, *, work: Work, process: subprocess.Popen[bytes], tell: int, redactor: Redactor, log: Path | None
+        self,
+        *,
+        work: Work,
+        process: subprocess.Popen[bytes],
+        tell: int,
+        redactor: Redactor,
+        log: Path | None,
+        mark: str,
     ) -> None:
         self.work = work
         self._process = process
         self._tell = tell
+        self._mark = mark
         self._redactor = redactor
         self._begin = time.monotonic()
         self._lock = threading.Lock()
@@ -306,7 +318,10 @@ class RunningLoad:
             self._process.kill()  # its warden sees that, and clears up
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.2)
+            clear_up(self._mark, seconds=REMAINS_SECONDS)  # a warden that stands still does not
         self._reader.join(LAST_WORDS_SECONDS + max(0.0, guard_until - time.monotonic()))
+        if "exit" not in self._told:  # no warden said how it ended: it was killed, and what it watched may be there
+            self._told["left"] = clear_up(self._mark, seconds=REMAINS_SECONDS)
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
         self._log.close()

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_thermal.access.reading import cut
 from pytest_thermal.load.answers import CANCELLED, Answer
 from pytest_thermal.load.engine_health import Vitals
 from pytest_thermal.load.ledger import Issued
@@ -82,7 +83,7 @@ class Tally:
 
     def trouble(self, kind: str) -> None:
         """Count something that went wrong, by its kind."""
-        kind = kind[:_KIND_CHARACTERS]
+        kind = cut(kind, _KIND_CHARACTERS)
         known = kind in self._errors or len(self._errors) < _MOST_KINDS
         self._errors[kind if known else "other"] += 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -120,6 +121,17 @@ def stream_exchange(
     now = time.perf_counter() - begin
     events += [StreamEvent(data=data, kind=kind, at_seconds=now) for kind, data in decoder.end()]
     return StreamExchange(exchange=Exchange(**known, body=bytes(raw), latency_seconds=now), events=tuple(events))
+
+
+def told_as_error(kind: str, data: str) -> str:
+    """The data of an event; of one whose kind says that it is an error, as ``{"error": …}``, if it does not say so.
+
+    Some gateways name the error in the event's kind alone, and its data look like any other.
+    """
+    if "error" not in kind.lower():
+        return data
+    told = read_json(data)
+    return data if isinstance(told, dict) and told.get("error") else json.dumps({"error": told or data or kind})
 
 
 _LINE_END = re.compile(rb"\r\n?|\n")

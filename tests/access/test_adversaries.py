@@ -242,6 +242,15 @@ def test_a_gateway_that_sends_blanks_while_it_works_is_green(make_ladder: MakeLa
     assert_green(climb(make_ladder(wire(script).url)))
 
 
+def test_a_session_does_not_stand_in_for_the_key(make_ladder: MakeLadder, wire: MakeWire) -> None:
+    def keyless(peer: Peer, asked: Asked) -> None:
+        known = "session=1" in asked.headers.get("cookie", "")
+        peer.send(answer(MODELS) if known else answer({"error": "Unauthorized"}, status="401 Unauthorized"))
+
+    server = wire(gateway(dress=lambda content: answer(content, set_cookie="session=1; Path=/"), keyless=keyless))
+    assert make_ladder(server.url).finding("key").outcome is Outcome.PASSED
+
+
 # --- clocks --------------------------------------------------------------------------------------------------
 
 

@@ -185,6 +185,16 @@ def test_a_mix_up_is_shown(name: str) -> None:
     assert words in shown
 
 
+@pytest.mark.parametrize("owner, other", [(3, 9), (9, 3), (3, 4), (0, 15), (15, 0)])
+def test_one_answer_that_came_twice_is_shown_whatever_its_id(owner: int, other: int) -> None:
+    found = shots()
+    found[other] = shot(other, said=letter(owner), tokens=count(owner))
+    assert mixed_up(found) == f"request {other} got the prompt tokens and the answer of request {owner}"
+    # One sign alone is a model that does not obey, or a gateway that counts in its own way.
+    assert mixed_up([*found[:other], shot(other, said=letter(owner)), *found[other + 1 :]]) is None
+    assert mixed_up([*found[:other], shot(other, said="Sure", tokens=count(owner)), *found[other + 1 :]]) is None
+
+
 def test_how_many_show_that_they_are_their_own() -> None:
     assert proven_own(shots()) == 16
     assert proven_own(shots(said="Sure")) == 0

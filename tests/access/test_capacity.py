@@ -270,14 +270,19 @@ def test_a_quota_that_runs_out_when_tried(make_ladder: MakeLadder) -> None:
 # --- scheduler -----------------------------------------------------------------------------------------------
 
 
+ANSWERED = b'{"choices": [{"message": {"content": "A"}, "finish_reason": "length"}]}'
+
+
 def crowd(number: int, wall_seconds: float, *, slowest: float | None = None, fault: Fault | None = None) -> Burst:
     from pytest_thermal.access.burst import Shot  # noqa: PLC0415
 
     latency = wall_seconds if slowest is None else slowest
-    good = Exchange(method="POST", url="http://gw/x", status=200, body=b"{}", latency_seconds=latency)
+    good = Exchange(method="POST", url="http://gw/x", status=200, body=ANSWERED, latency_seconds=latency)
     bad = Exchange(method="POST", url="http://gw/x", fault=fault, latency_seconds=latency) if fault else good
-    found = [Shot(index=i, letter="A", request_id="", answer=good, waited_seconds=0) for i in range(number - 1)]
-    last = Shot(index=number, letter="A", request_id="", answer=bad, waited_seconds=0)
+    found = [
+        Shot(index=i, letter="A", request_id=f"thermal-{i}", answer=good, waited_seconds=0) for i in range(number - 1)
+    ]
+    last = Shot(index=number, letter="A", request_id="thermal-last", answer=bad, waited_seconds=0)
     return Burst(workers=number, shots=(*found, last), wall_seconds=wall_seconds)
 
 
@@ -299,6 +304,38 @@ def test_in_time_at_every_level(make_ladder: MakeLadder) -> None:
     assert verdict.seen == "slowest answer 500 ms at 1, 600 ms at 8, 1900 ms at 16 in parallel, within 2000 ms"
     assert verdict.evidence["slowest_ms_at_16"] == 1900
     assert capacity.scheduler_parallel(gateway).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (b'{"error": {"message": "too many"}}', "it has no choices"),
+        (b'{"choices": [{"message": {"content": ""}, "finish_reason": "abort"}]}', "the engine broke off"),
+    ],
+)
+def test_an_error_with_status_200_is_not_in_time(body: bytes, words: str, make_ladder: MakeLadder) -> None:
+    hollow = replace(crowd(16, 0.1).shots[3], answer=Exchange(method="POST", url="http://gw/x", status=200, body=body))
+    full = crowd(16, 0.6)
+    burst = replace(full, shots=(*full.shots[:3], hollow, *full.shots[4:]))
+    gateway = scheduled(make_ladder, crowd(1, 0.5), crowd(8, 0.6), burst).gateway
+    for probe, name in ((capacity.scheduler, "levels"), (capacity.concurrency_answers, "burst")):
+        gateway.once(name, lambda: burst)
+        verdict = probe(gateway)
+        assert verdict.outcome is Outcome.FAILED
+        assert words in verdict.seen
+
+
+@pytest.mark.parametrize("model, told", [("demo-chat-mini", True), ("demo-chat", False), ("an-alias", False)])
+def test_a_fallback_under_load_is_told(model: str, told: bool, make_ladder: MakeLadder) -> None:
+    gateway = make_ladder("http://gw.example/v1").gateway
+    gateway.models = Exchange(method="GET", url="http://gw/x", status=200, body=b'{"data": []}')
+    body = ANSWERED.replace(b"{", f'{{"model": "{model}", '.encode(), 1)
+    full = crowd(16, 0.6)
+    other = replace(full.shots[7], answer=replace(full.shots[7].answer, body=body))
+    gateway.once("burst", lambda: replace(full, shots=(*full.shots[:7], other, *full.shots[8:])))
+    verdict = capacity.concurrency_answers(gateway)
+    assert (verdict.outcome is Outcome.FAILED) is told
+    assert ("was answered by 'demo-chat-mini'" in verdict.seen) is told
 
 
 @pytest.mark.parametrize(

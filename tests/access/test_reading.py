@@ -12,11 +12,14 @@ from pytest_thermal.access.reading import (
     TRANSCRIPT_LIMIT,
     choices_in,
     describe,
+    error_in,
     error_text,
     error_words,
+    gave_up,
     model_ids,
     quote,
     said_in,
+    told_error,
     transcript,
     usage_in,
 )
@@ -138,8 +141,46 @@ def test_a_quote_is_one_line_and_no_novel() -> None:
     assert quote(" two\n lines ") == "“two lines”"
     assert quote("") == ""
     assert quote(" \n") == ""
-    assert quote("x" * 500) == f"“{'x' * 199}…”"
+    assert quote("x " * 500) == f"“{'x ' * 99}…”"
     assert quote("x" * 200) == f"“{'x' * 200}”"
+
+
+def test_a_text_that_is_cut_holds_no_part_of_a_key() -> None:
+    key = "sk-live-Abc0123456789"
+    for before in range(170, 205):
+        assert "sk-" not in quote("w" * before + " " + key + " refused").replace(key, "")
+        assert "sk-" not in quote("句" * before + '{"key":"' + key + '"}' + "w" * 40).replace(key, "")
+    assert "sk-" not in quote(key + "x" * 200)
+    assert quote("句" * 300) == f"“{'句' * 199}…”"
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        ({"error": {"message": "too long", "code": 400}}, "too long"),
+        ({"error": "too long", "choices": [{}]}, "too long"),
+        ({"object": "error", "message": "too long", "code": 400}, "too long"),
+        ({"code": 1210, "msg": "too long"}, "too long"),
+        ({"detail": [{"msg": "too long", "loc": ["body", "messages"]}]}, "too long"),
+        ({"success": False, "message": "too long"}, "too long"),
+        ({"error": None}, None),
+        ({"error": {"code": 0, "message": ""}, "choices": [{}]}, None),
+        ({"error": {"code": None}, "choices": [{}]}, None),
+        ({"choices": [], "usage": {}}, None),
+        ({"id": "c", "object": "chat.completion.chunk", "choices": [{"delta": {}}]}, None),
+        ([], None),
+    ],
+)
+def test_an_error_told_with_status_200(data: object, words: str | None) -> None:
+    found = error_in(data)
+    assert (None if found is None else told_error(found)) == words
+
+
+@pytest.mark.parametrize(
+    "reason, broken", [("abort", True), ("error", True), ({"type": "abort"}, True), ("stop", False), (None, False)]
+)
+def test_an_engine_that_broke_off_says_so(reason: object, broken: bool) -> None:
+    assert bool(gave_up({"finish_reason": reason})) is broken
 
 
 # --- describing ----------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def read_slowly(chunks: Sequence[bytes]) -> Answer:
     answer.text = "".join(words)
     answer.ttft_seconds = times[0] if times else None
     answer.gaps_seconds = [after - before for before, after in itertools.pairwise(times)]
-    answer.trouble = "" if done else "the stream ended early"
+    answer.trouble = ("" if words else "no completion") if done else "the stream ended early"
     return answer
 
 

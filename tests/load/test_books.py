@@ -72,4 +72,4 @@ def test_rows_that_cannot_be_written_are_told_and_take_no_others_along() -> None
     asyncio.run(work())
     assert len(rows) == AT_ONCE
     told = tally.status(concurrency=1)
-    assert told["errors"] == {"a fault of the load generator itself: RuntimeError: no such ": 1}
+    assert told["errors"] == {"a fault of the load generator itself: RuntimeError: no …": 1}

@@ -62,6 +62,21 @@ def test_what_does_not(change: dict[str, float]) -> None:
     assert client_limit(replace(WELL, **change)) == ""  # type: ignore[arg-type]  # numbers of both kinds
 
 
+def test_beats_that_never_came_count_too() -> None:
+    pulse = Pulse()
+    for _ in range(140):
+        pulse._late(0.0)
+    pulse._late(3.0)  # as one that was stopped for three seconds of the last ten
+    assert pulse.lag_p99_seconds is not None
+    assert pulse.lag_p99_seconds > 2.5
+    for _ in range(200):
+        pulse._late(0.0)
+    assert pulse.lag_p99_seconds == 0.0
+    pulse._late(1e9)
+    assert pulse.lag_p99_seconds is not None
+    assert pulse.lag_p99_seconds > 1e8
+
+
 def test_a_loop_that_is_held_up_is_felt() -> None:
     async def held_up() -> Pulse:
         pulse = Pulse()

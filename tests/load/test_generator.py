@@ -306,7 +306,7 @@ def test_what_a_gateway_teaches_is_heeded() -> None:
                 started_seconds=time.monotonic(),
                 status=400,
                 trouble="400 Bad Request",
-                detail="use max_completion_tokens",
+                words="use max_completion_tokens",
             )
         return good(body)
 

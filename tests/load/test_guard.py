@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_thermal.load import guard, start
+from pytest_thermal.load import guard, remains, start
 from tests.load.helpers import arguments, marked, new_mark, nothing_is_left, shell, until, work
 from tests.support.clock import Standing
 
@@ -123,6 +124,36 @@ def test_nothing_is_left_when_both_watchers_are_killed_at_once(mark: str) -> Non
     assert nothing_is_left(mark)
     until(lambda: not load.alive)
     assert load.stop().because == "its guard was ended from outside"
+
+
+ORPHANS = "for i in 1 2 3; do setsid sleep 600 & done; trap '' TERM; while :; do sleep 1; done"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("who", ["the warden", "both watchers", "all"])
+def test_nothing_is_left_when_nobody_watches(who: str, number: signal.Signals, mark: str) -> None:
+    load = start(shell(ORPHANS, mark=mark, grace_seconds=1.1))
+    until(lambda: sum("sleep 600" in arguments(process) for process in marked(mark)) >= 3)
+    guard_first = guards(mark)
+    for process in guard_first[1:] if who == "the warden" else guard_first if who == "both watchers" else marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+    load.stop()
+    assert marked(mark) == []
+    assert not load.alive
+
+
+def test_what_bears_another_mark_is_left_alone(mark: str) -> None:
+    with start(work("sleep", "600", mark=mark)) as load:
+        assert remains.clear_up(remains.new_mark(), seconds=1.0) == 0
+        assert load.alive
+
+
+def test_where_proc_is_anothers_nobody_is_killed(mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(work("sleep", "600", mark=mark)) as load:
+        monkeypatch.setattr(remains, "_is_own_proc", lambda: False)
+        assert remains.clear_up(load._mark, seconds=1.0) == 0
+        assert load.alive
 
 
 def test_nothing_is_left_when_a_whole_group_is_killed(mark: str) -> None:

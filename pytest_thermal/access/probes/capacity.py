@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_thermal.access.burst import Burst, Shot, fire, mixed_up, proven_own
 from pytest_thermal.access.gateway import Gateway
 from pytest_thermal.access.plan import BURST_TOKENS
-from pytest_thermal.access.probes.inference import completion_trouble
+from pytest_thermal.access.probes.inference import completion_trouble, fell_back_to
 from pytest_thermal.access.reading import error_text, quote, transcript, usage_in
 from pytest_thermal.access.verdict import CannotMeasure, Verdict, failed, passed, skipped
 from pytest_thermal.access.words import limit_kind, waiting
@@ -63,19 +63,22 @@ def concurrency(gateway: Gateway) -> Verdict:
 def concurrency_answers(gateway: Gateway) -> Verdict:
     """Each answer is a completion, and its own request's."""
     shots = _burst(gateway).shots
+    hollow = _hollow(shots)
+    if hollow is not None:
+        return hollow
     for shot in shots:
-        trouble = completion_trouble(shot.answer.json)
-        if trouble is not None:
+        other = fell_back_to(gateway, shot.answer, gateway.model)
+        if other:
             return failed(
                 say(
-                    "request {index} of {count} was answered {status}, but {trouble}",
+                    "request {index} of {count} asked for {asked!r} and was answered by {answered!r}",
                     index=shot.index,
                     count=len(shots),
-                    status=shot.answer.status,
-                    trouble=trouble,
+                    asked=gateway.model,
+                    answered=other,
                 ),
-                likely=say("the gateway or one of its engines fails under several requests and hides it behind a 200"),
-                advice=say("the gateway's log at this minute; ask each engine alone"),
+                likely=say("the gateway falls back to another route when several ask at once, without saying so"),
+                advice=say("look for a fallback or balancing rule in the gateway's configuration"),
                 transcript=transcript(shot.answer),
             )
     confusion = mixed_up(shots)
@@ -98,6 +101,26 @@ def concurrency_answers(gateway: Gateway) -> Verdict:
         proven=own,
         answers=len(shots),
     )
+
+
+def _hollow(shots: Sequence[Shot]) -> Verdict | None:
+    """What is wrong with the first answer that is a 200 and no completion; None where all are."""
+    for shot in shots:
+        trouble = completion_trouble(shot.answer.json)
+        if trouble is not None:
+            return failed(
+                say(
+                    "request {index} of {count} was answered {status}, but {trouble}",
+                    index=shot.index,
+                    count=len(shots),
+                    status=shot.answer.status,
+                    trouble=trouble,
+                ),
+                likely=say("the gateway or one of its engines fails under several requests and hides it behind a 200"),
+                advice=say("the gateway's log at this minute; ask each engine alone"),
+                transcript=transcript(shot.answer),
+            )
+    return None
 
 
 def concurrency_usage(gateway: Gateway) -> Verdict:
@@ -236,6 +259,9 @@ def quota_tried(gateway: Gateway) -> Verdict:
     burst = gateway.once("quota burst", lambda: fire(gateway, requests=requests, workers=workers))
     if burst.refused:
         return _refused(gateway, burst, "quota")
+    hollow = _hollow(burst.shots)
+    if hollow is not None:
+        return hollow
     return passed(
         say(
             "{requests} requests at {workers} workers within {wall_seconds:.1f} s, none refused",
@@ -271,6 +297,9 @@ def scheduler(gateway: Gateway) -> Verdict:
         late = [shot for shot in burst.refused if shot.answer.fault in (Fault.SILENCE, Fault.SLOW)]
         if burst.refused and not late:
             return _refused(gateway, burst, "scheduler")
+        hollow = None if late else _hollow(burst.shots)
+        if hollow is not None:
+            return hollow  # an error is told quickly: in time it is no answer
         slowest_ms = max(shot.answer.latency_seconds for shot in burst.shots) * 1000
         if not late and _is_late_by_us(burst, limit_ms):
             raise _stood_still(burst)

@@ -11,10 +11,13 @@ from pytest_thermal.access.plan import CHAT_TOKENS, ROUTE_TOKENS
 from pytest_thermal.access.reading import (
     choices_in,
     describe,
+    error_in,
     error_text,
+    gave_up,
     model_ids,
     quote,
     said_in,
+    told_error,
     transcript,
     usage_in,
 )
@@ -241,7 +244,18 @@ def completion_trouble(data: Any) -> str | None:
     first = choices[0]
     if not isinstance(first.get("message"), dict):
         return say("its first choice has no message")
-    return None
+    broken = gave_up(first)
+    return say("the engine broke off: finish_reason {broken}", broken=broken) if broken else None
+
+
+def fell_back_to(gateway: Gateway, answer: Exchange, asked: str | None) -> str:
+    """The other model of this gateway that answered in place of ``asked``; empty where it was that one, or an alias."""
+    data = answer.json
+    answered = data.get("model") if isinstance(data, dict) else None
+    if asked is None or not isinstance(answered, str) or same_model(asked, answered):
+        return ""
+    known = [*(model_ids(gateway.models.json) or []), gateway.domain.route.default, gateway.domain.route.fallback]
+    return answered if answered in known else ""
 
 
 def _model_verdict(gateway: Gateway, answer: Exchange, asked: str | None) -> Verdict:
@@ -257,8 +271,7 @@ def _model_verdict(gateway: Gateway, answer: Exchange, asked: str | None) -> Ver
         )
     if same_model(asked, answered):
         return passed(say("asked for {asked!r}, answered by {answered!r}", asked=asked, answered=answered))
-    listed = model_ids(gateway.models.json) or []
-    if answered in listed or answered in (gateway.domain.route.default, gateway.domain.route.fallback):
+    if fell_back_to(gateway, answer, asked):
         return failed(
             say("asked for {asked!r}, answered by {answered!r}", asked=asked, answered=answered),
             likely=say("the gateway fell back to another route without saying so: the engine of this one is down"),
@@ -339,9 +352,9 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
         None,
     )
     if mid_error is not None:
-        text = mid_error.get("message", mid_error) if isinstance(mid_error, dict) else mid_error
+        text = told_error(mid_error)
         return failed(
-            say("an error in the middle of the stream, {so_far}: {text}", so_far=so_far, text=quote(str(text))),
+            say("an error in the middle of the stream, {so_far}: {text}", so_far=so_far, text=quote(text)),
             likely=say("the engine failed on this request after the gateway had said 200"),
             advice=logs,
             transcript=proof,
@@ -401,9 +414,13 @@ def _stream_trouble(gateway: Gateway, streamed: StreamExchange, parts: list[tupl
 def _error_in(event: StreamEvent) -> Any:
     """The error that an event tells, in its data or by its kind; None where it tells none."""
     data = event.json
-    if isinstance(data, dict) and data.get("error"):
-        return data["error"]
-    return (data or event.data) if event.kind == "error" else None
+    error = error_in(data)
+    if error is not None:
+        return error
+    if "error" in event.kind.lower():
+        return data or event.data
+    broken = next(filter(None, map(gave_up, choices_in(data)[:1])), "")
+    return say("the engine broke off: finish_reason {broken}", broken=broken) if broken else None
 
 
 def _is_torn(event: StreamEvent) -> bool:

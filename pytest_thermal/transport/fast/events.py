@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_thermal.transport.sse import EventDecoder
+from pytest_thermal.transport.sse import EventDecoder, told_as_error
 
 _BEGIN, _END = b"data: ", b"\n\n"
 
 
 class DataDecoder(EventDecoder):
-    """The data of events alone, by the same rules, as bytes that are not looked into.
+    """The data of events alone, by the same rules, as bytes; an error is told in them (`told_as_error`).
 
     Quick where a chunk holds whole events of one line of data.
     """
@@ -29,8 +29,8 @@ class DataDecoder(EventDecoder):
             parts = chunk[: -len(_END)].split(_END)
             if all(part.startswith(_BEGIN) and b"\n" not in part for part in parts):
                 return [part[len(_BEGIN) :] for part in parts]
-        return [data.encode() for _, data in self.feed(chunk)]
+        return [told_as_error(kind, data).encode() for kind, data in self.feed(chunk)]
 
     def rest(self) -> Sequence[bytes]:
         """What a stream that ended without its last blank line still held."""
-        return [data.encode() for _, data in self.end()]
+        return [told_as_error(kind, data).encode() for kind, data in self.end()]

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from pytest_thermal.transport.fast.events import DataDecoder
-from pytest_thermal.transport.sse import EventDecoder
+from pytest_thermal.transport.sse import EventDecoder, told_as_error
 from tests.transport.test_sse import STREAMS
 
 MORE = {
@@ -24,8 +24,8 @@ ALL = {**{name: content for name, (content, _) in STREAMS.items()}, **MORE}
 
 def plain(chunks: list[bytes]) -> list[str]:
     decoder = EventDecoder()
-    found = [data for chunk in chunks for _, data in decoder.feed(chunk)]
-    return found + [data for _, data in decoder.end()]
+    found = [told_as_error(*event) for chunk in chunks for event in decoder.feed(chunk)]
+    return found + [told_as_error(*event) for event in decoder.end()]
 
 
 def quick(chunks: list[bytes]) -> list[str]:
@@ -48,4 +48,11 @@ def test_cut_anywhere_the_data_is_the_same(name: str) -> None:
 def test_each_event_is_out_with_the_same_byte(name: str) -> None:
     one, other = EventDecoder(), DataDecoder()
     for byte in ALL[name]:
-        assert [data for _, data in one.feed(bytes([byte]))] == [data.decode() for data in other.data(bytes([byte]))]
+        told = [told_as_error(*event) for event in one.feed(bytes([byte]))]
+        assert told == [data.decode() for data in other.data(bytes([byte]))]
+
+
+def test_an_error_that_only_the_kind_tells_is_in_the_data() -> None:
+    assert quick([b"event: error\ndata: too long\n\n"]) == ['{"error": "too long"}']
+    assert quick([b'event: response.error\ndata: {"message": "no"}\n\n']) == ['{"error": {"message": "no"}}']
+    assert quick([b'event: error\ndata: {"error": "no"}\n\n']) == ['{"error": "no"}']
