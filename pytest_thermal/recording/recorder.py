@@ -29,10 +29,11 @@ from pytest_thermal.recording.layout import (
     MISSING,
     RUN,
     SAMPLES,
-    checksums,
+    SEAL,
     json_line,
     json_text,
     read_run_json,
+    sealed,
     unwritable,
     write_atomically,
 )
@@ -47,7 +48,7 @@ _KILLED_SECONDS = 0.5
 _SEAL_SECONDS = 20.0
 _LOCK_TRIES = 10
 _OURS = {"format", "state", "start_seconds", "end_seconds", "ended_because", "clock", "recorder", "sources", "sensors"}
-_OURS |= {"phases", "sha256"}
+_OURS |= {"phases", "sha256", SEAL}
 
 
 class Recorder:
@@ -230,6 +231,7 @@ class Recorder:
         )
         self._facts.setdefault("phases", [])
         self._facts.pop("sha256", None)
+        self._facts.pop(SEAL, None)
         self._event(self._spec.clock.now(), "recorder", {"text": "recording", "priority": priority})
         now_seconds = time.monotonic()
         for lane in self._lanes:
@@ -317,7 +319,7 @@ class Recorder:
         self._missing.close()
         self._events.close()
         with contextlib.suppress(OSError):
-            self._facts["sha256"] = checksums(self._spec.run)
+            self._facts = sealed(self._spec.run, self._facts)
             write_atomically(self._spec.run / RUN, json_text(self._facts))
 
 
