@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
@@ -255,6 +255,17 @@ def _of_another_time(run: Mapping[str, object], now_seconds: float, oldest_secon
             likely=say("the clock of one of the two machines is wrong"),
             advice=say("set the clocks, then a new run"),
         )
+
+
+def few_of_a_kind(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """The first of those that have one cause, with how many more there are: a fleet has a run for each node."""
+    kinds: dict[tuple[str, str], list[Trouble]] = {}
+    for one in troubles:
+        kinds.setdefault((one.likely, one.advice), []).append(one)
+    return [
+        replace(first, seen=say("{seen}; {count} more like this", seen=first.seen, count=len(more))) if more else first
+        for first, *more in kinds.values()
+    ]
 
 
 def twins(runs: Sequence[Mapping[str, object]]) -> list[Trouble]:

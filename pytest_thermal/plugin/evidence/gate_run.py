@@ -188,7 +188,7 @@ def _ends_with(code: int | None) -> Trouble:
 
 def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iterator[Trouble]:
     """What happened to the run as a whole."""
-    from pytest_thermal.reporting.gate import Trouble, doubts, twins, unseen
+    from pytest_thermal.reporting.gate import Trouble, doubts, few_of_a_kind, twins, unseen
 
     if config.option.collectonly:
         yield Trouble(
@@ -241,8 +241,12 @@ def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iter
             )
     named = next((bench["name"] for bench in observer.benches if not bench["simulated"]), None)
     now_seconds, oldest_seconds = time.time(), oldest(config)
-    for run in observer.runs:
-        yield from doubts(run, named, now_seconds=now_seconds, oldest_seconds=oldest_seconds)
+    found = [
+        doubt
+        for run in observer.runs
+        for doubt in doubts(run, named, now_seconds=now_seconds, oldest_seconds=oldest_seconds)
+    ]
+    yield from few_of_a_kind(found)
     yield from twins(observer.runs)
     yield from unseen(observer.benches, observer.runs, fleet_nodes=observer.fleet_nodes)
 
