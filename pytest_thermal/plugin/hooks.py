@@ -34,6 +34,10 @@ from pytest_thermal.plugin.terminal import keep_terminal
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options of `options.OPTIONS`."""
     pluginmanager.register(UsageTelling(), "thermal-usage-telling")
+    pluginmanager.register(LastWord())  # without a name, so that no -p no: reaches it
+    config = pluginmanager.get_plugin("pytestconfig")
+    if config is not None:
+        _forget_earlier_answer(config)
     taken = options.add_options(parser)
     if taken:
         pluginmanager.register(TakenOptions(taken), "thermal-taken-options")
@@ -59,6 +63,21 @@ class UsageTelling:
             raise
 
 
+class LastWord:
+    """The gate's answer and pytest's exit code say the same, whatever other plugins do at the end of a run."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, Any, Any]:
+        """Around the whole run."""
+        try:
+            code = yield
+        except BaseException:
+            if GATE in config.stash:
+                config.stash[GATE].settle(None)
+            raise
+        return code if GATE not in config.stash else config.stash[GATE].settle(code)
+
+
 class TakenOptions:
     """Carries from option parsing to the header which short names another plugin owns."""
 
@@ -77,17 +96,15 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """With `--gate`: an earlier answer must not outlive a conftest that fails, or an option that is wrong."""
-    given = early_config.known_args_namespace
-    stops = given.help or given.version or "PYTEST_XDIST_WORKER" in os.environ
-    if getattr(given, "thermal_gate", None) and not stops:
-        from pytest_thermal.plugin.evidence.gate_run import gate_path
+def _forget_earlier_answer(config: pytest.Config) -> None:
+    """With `--gate`: an earlier answer must not outlive an option that is wrong, or a conftest that fails."""
+    given = [*map(str, config.invocation_params.args), os.environ.get("PYTEST_ADDOPTS", "")]
+    with contextlib.suppress(Exception):  # where no ini file was read yet
+        given += config.getini("addopts")
+    if any("gate" in text or text.startswith("@") for text in given):  # spares every other run an import
+        from pytest_thermal.plugin.evidence.gate_file import forget_earlier_answer
 
-        # `pytest_cmdline_main` says the rest, and tells what cannot be written.
-        with contextlib.suppress(OSError):
-            gate_path(early_config).unlink(missing_ok=True)
+        forget_earlier_answer(config)
 
 
 @pytest.hookimpl(trylast=True)

@@ -275,6 +275,7 @@ OPTIONS: tuple[Option, ...] = (
 
 LIMITS = "thermal_limits"
 GATE_ACCEPT = "thermal_gate_accept"
+GATE_OLDEST = "thermal_gate_oldest"
 INI_LINES: tuple[tuple[str, str], ...] = (
     (
         LIMITS,
@@ -286,6 +287,15 @@ INI_LINES: tuple[tuple[str, str], ...] = (
     ),
 )
 """Ini keys of several lines, which no option could hold."""
+
+INI_WORDS: tuple[tuple[str, str, str], ...] = (
+    (
+        GATE_OLDEST,
+        "How long ago a run may have ended that --gate judges again: seconds, 90s, 60m, 24h (default 24h).",
+        "24h",
+    ),
+)
+"""Ini keys of one word, each with its default."""
 
 MARKERS: tuple[tuple[str, str], ...] = (
     ("access", "access check of a gateway; kept on one xdist worker with the others of its run"),
@@ -317,6 +327,8 @@ def add_options(parser: pytest.Parser) -> list[str]:
             parser.addini(option.dest, help=option.help, default=None)
     for name, text in INI_LINES:
         parser.addini(name, type="linelist", help=text, default=[])
+    for name, text, default in INI_WORDS:
+        parser.addini(name, help=text, default=default)
     return taken
 
 

@@ -19,6 +19,8 @@ FORMAT = 1
 """The format of run directories written here. A reader refuses a higher one."""
 
 RUN = "run.json"
+SEAL = "seal"
+"""In ``run.json``: its own checksum."""
 SAMPLES = "samples"
 MISSING = "missing.jsonl"
 REQUESTS = "requests.csv"
@@ -107,6 +109,31 @@ def sha256(path: Path) -> str:
 def checksums(folder: Path) -> dict[str, str]:
     """Checksums of all files of a run but ``run.json``, by their path within it."""
     return {path.relative_to(folder).as_posix(): sha256(path) for path in contents(folder)}
+
+
+def sealed(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``run.json`` says once nothing writes to the run any more: with the checksums of all files, and its own."""
+    told: dict[str, Any] = {name: value for name, value in facts.items() if name != SEAL}
+    told["sha256"] = checksums(folder)
+    return {**told, SEAL: own_checksum(told)}
+
+
+def own_checksum(facts: Mapping[str, Any]) -> str:
+    """The checksum of what ``run.json`` says but for that checksum itself, however it is laid out."""
+    told = json.loads(json_text({name: value for name, value in facts.items() if name != SEAL}))
+    text = json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def samples_checksum(facts: Mapping[str, Any]) -> str:
+    """One checksum for all samples of a sealed run: two runs that share it are one; empty where it has none."""
+    sums = facts.get("sha256")
+    told = (
+        [f"{name} {text}" for name, text in sums.items() if str(name).startswith(f"{SAMPLES}/")]
+        if isinstance(sums, Mapping)
+        else []
+    )
+    return hashlib.sha256("\n".join(sorted(told)).encode()).hexdigest() if told else ""
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:

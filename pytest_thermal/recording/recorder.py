@@ -30,10 +30,11 @@ from pytest_thermal.recording.layout import (
     REQUESTS,
     RUN,
     SAMPLES,
-    checksums,
+    SEAL,
     json_line,
     json_text,
     read_run_json,
+    sealed,
     unwritable,
     write_atomically,
 )
@@ -53,7 +54,7 @@ _LOAD_ENDS_SECONDS, _QUIET_SECONDS = 10.0, 3.0
 """A load whose director is gone ends within two seconds; nothing is sealed while it writes."""
 _LOCK_TRIES = 10
 _OURS = {"format", "state", "start_seconds", "end_seconds", "ended_because", "clock", "recorder", "sources", "sensors"}
-_OURS |= {"phases", "sha256"}
+_OURS |= {"phases", "sha256", SEAL}
 
 
 class Recorder:
@@ -238,6 +239,7 @@ class Recorder:
         )
         self._facts.setdefault("phases", [])
         self._facts.pop("sha256", None)
+        self._facts.pop(SEAL, None)
         self._event(self._spec.clock.now(), "recorder", {"text": "recording", "priority": priority})
         now_seconds = time.monotonic()
         for lane in self._lanes:
@@ -335,7 +337,7 @@ class Recorder:
         if not self._in_order:
             self._let_load_end()
         with contextlib.suppress(OSError):
-            self._facts["sha256"] = checksums(self._spec.run)
+            self._facts = sealed(self._spec.run, self._facts)
             write_atomically(self._spec.run / RUN, json_text(self._facts))
 
     def _let_load_end(self) -> None:

@@ -23,11 +23,11 @@ from pytest_thermal.recording.layout import (
     RUN,
     SAMPLES,
     SUMMARY,
-    checksums,
     json_line,
     json_text,
     read_run_json,
     run_name,
+    sealed,
     unwritable,
     write_atomically,
 )
@@ -181,8 +181,7 @@ def seal(run: Path) -> None:
                 if phase["end_seconds"] is None:
                     phase["end_seconds"] = max(end_seconds, phase["start_seconds"])
         DiskSync(run).sync()  # before anything says that it is all there
-        facts["sha256"] = checksums(run)
-        write_atomically(run / RUN, json_text(facts))
+        write_atomically(run / RUN, json_text(sealed(run, facts)))
     except OSError as error:
         raise unwritable(run, error) from error
 

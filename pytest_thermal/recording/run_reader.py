@@ -22,9 +22,12 @@ from pytest_thermal.recording.layout import (
     MISSING,
     OWN,
     REQUESTS,
+    RUN,
     SAMPLES,
+    SEAL,
     SUMMARY,
     contents,
+    own_checksum,
     read_run_json,
     sha256,
 )
@@ -317,6 +320,8 @@ def _requests(path: Path, notes: list[str]) -> Requests | None:
 
 
 def _changed(path: Path, facts: Mapping[str, Any]) -> Iterator[str]:
+    if SEAL in facts and facts[SEAL] != own_checksum(facts):
+        yield f"{RUN}: changed after the run was sealed"
     sums: Mapping[str, str] = facts.get("sha256", {})
     there = {file.relative_to(path).as_posix(): file for file in contents(path)}
     for name in sorted(sums.keys() - there.keys()):

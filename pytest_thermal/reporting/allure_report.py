@@ -22,6 +22,7 @@ from pytest_thermal.reporting.allure_results import (
     NoResultsError,
     newest_of_each_node,
     newest_results,
+    node_facts,
     nodes_in,
     run_facts,
 )
@@ -91,7 +92,7 @@ def build_report(
             history=trends.resolve(),
             history_runs=shown_runs(earlier),
             variables=variables,
-            nodes={node: run_facts(folder) for node, folder in nodes.items()},
+            nodes={node: node_facts(folder, node) for node, folder in nodes.items()},
         )
         name, text = config_file(content)
         config = Path(aside, name)

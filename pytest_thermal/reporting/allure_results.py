@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+NODES_FILE = "thermal-nodes.json"
+"""Beside the results of several nodes: by node, what its environment says."""
+
 
 class NoResultsError(Exception):
     """There is nothing to report on. ``str()`` is the whole message for the user."""
@@ -61,6 +64,20 @@ def nodes_in(folder: Path) -> tuple[str, ...]:
         except (OSError, ValueError, AttributeError, KeyError, TypeError):
             continue  # damaged: Allure says so
     return tuple(sorted(found))
+
+
+def node_facts(results: Path, node: str) -> dict[str, str]:
+    """What is known of one of the nodes whose results lie in a folder; of the run where nothing is known of the node.
+
+    Of a fleet's run that is its size and evidence, without a line for each other node.
+    """
+    facts = run_facts(results)
+    try:
+        told = json.loads((results / NODES_FILE).read_text(encoding="utf-8"))
+        own = {str(name): str(text) for name, text in told[node].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return facts
+    return {name: text for name, text in facts.items() if not name.startswith("Node ")} | own
 
 
 def run_facts(results: Path) -> dict[str, str]:

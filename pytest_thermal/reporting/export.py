@@ -22,6 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_thermal.findings.run_facts import is_simulated
 from pytest_thermal.model.series import Series
 from pytest_thermal.model.told_error import ToldError
 from pytest_thermal.recording import Recording, RecordingError, open_recording
@@ -163,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _of_run(recording: Recording, size: int) -> dict[str, Column]:
     return {
-        "simulated": np.full(size, bool(recording.facts.get("simulated", False))),
+        "simulated": np.full(size, is_simulated(recording.facts)),
         "run": np.full(size, recording.path.resolve().name),
     }
 

@@ -7,14 +7,19 @@ decided*. A person may accept that a check is skipped, by name and with a reason
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import datetime as dt
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from pytest_thermal.model import Finding, Outcome
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.reporting.observed import How, Observed
+
+CLOCKS_APART_SECONDS = 3600.0
+"""How far in the future a run may end by another machine's clock."""
 
 
 class Decision(str, Enum):
@@ -146,11 +151,11 @@ def decide(
             items.append(item)
         else:
             accepted.append(Accepted(item=item, acceptance=acceptance))
-    asked = _asked(observed)
-    not_asked = [_not_asked(need) for need in needs if (need.check, need.subject) not in asked]
+    shown = _shown(observed)
+    not_shown = [_not_shown(need, observed) for need in needs if (need.check, need.subject) not in shown]
     items += [item for item in map(_of_third_party, besides) if item is not None]
-    items += not_asked
-    critical += len(not_asked)
+    items += not_shown
+    critical += len(not_shown)
     if not items and not passed:
         items.append(_of_run(Trouble(seen=say("no critical check was measured"), advice=say("pytest suites --gate"))))
     items.sort(key=lambda item: item.decides is not Decision.NO_GO)  # stable: what failed comes first
@@ -170,12 +175,16 @@ def counts(observed: Sequence[Observed]) -> dict[str, int]:
     return {str(how): sum(one.how is how for one in observed) for how in How}
 
 
-def doubts(run: Mapping[str, object], bench: str | None) -> list[Trouble]:
-    """Why a recording that is judged again may be no evidence of the bench under test.
+def doubts(
+    run: Mapping[str, object], bench: str | None, *, now_seconds: float = 0.0, oldest_seconds: float = math.inf
+) -> list[Trouble]:
+    """Why a recording that is judged again may be no evidence of the bench under test as it is now.
 
     Args:
         run: As in ``thermal_runs`` of `gate_document`.
         bench: The bench that was named for this run; None where none was.
+        now_seconds: Unix time.
+        oldest_seconds: How long ago it may have ended.
     """
     where, changed = run["directory"], run["changed"]
     if run["source"] == "log":
@@ -219,7 +228,119 @@ def doubts(run: Mapping[str, object], bench: str | None) -> list[Trouble]:
                 advice=say("a run of this bench"),
             )
         )
+    if run["source"] == "replayed":
+        found += _of_another_time(run, now_seconds, oldest_seconds)
     return found
+
+
+def _of_another_time(run: Mapping[str, object], now_seconds: float, oldest_seconds: float) -> Iterator[Trouble]:
+    where, ended = run["directory"], _unix_seconds(run.get("ended"))
+    if ended is None:
+        if math.isfinite(oldest_seconds):
+            yield Trouble(seen=say("{where}: it does not say when it ended", where=where), advice=say("a run of today"))
+    elif now_seconds - ended > oldest_seconds:
+        yield Trouble(
+            seen=say(
+                "{where}: it ended {hours:,.0f} h ago, and this gate takes none older than {most:,.3g} h",
+                where=where,
+                hours=(now_seconds - ended) / 3600,
+                most=oldest_seconds / 3600,
+            ),
+            likely=say("it says how the machine was then, and not how it is now"),
+            advice=say("a run of today, or another thermal_gate_oldest in the ini file"),
+        )
+    elif ended - now_seconds > CLOCKS_APART_SECONDS:
+        yield Trouble(
+            seen=say("{where}: it ends {hours:,.1f} h from now", where=where, hours=(ended - now_seconds) / 3600),
+            likely=say("the clock of one of the two machines is wrong"),
+            advice=say("set the clocks, then a new run"),
+        )
+
+
+def few_of_a_kind(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """The first of those that have one cause, with how many more there are: a fleet has a run for each node."""
+    kinds: dict[tuple[str, str], list[Trouble]] = {}
+    for one in troubles:
+        kinds.setdefault((one.likely, one.advice), []).append(one)
+    return [
+        replace(first, seen=say("{seen}; {count} more like this", seen=first.seen, count=len(more))) if more else first
+        for first, *more in kinds.values()
+    ]
+
+
+def twins(runs: Sequence[Mapping[str, object]]) -> list[Trouble]:
+    """Runs under several names that hold the same samples: one machine was measured, not several."""
+    by_samples: dict[object, list[Mapping[str, object]]] = {}
+    for run in runs:
+        if run.get("samples"):
+            by_samples.setdefault(run["samples"], []).append(run)
+    return [
+        Trouble(
+            seen=say(
+                "{directory} holds the same samples as {other}, under another name",
+                directory=same[1]["directory"],
+                other=same[0]["directory"],
+            ),
+            likely=say("a run was copied, and stands for a machine that was not measured"),
+            advice=say("a run of each machine"),
+        )
+        for same in by_samples.values()
+        if len({run["host"] for run in same}) > 1
+    ]
+
+
+def unseen(
+    benches: Sequence[Mapping[str, object]], runs: Sequence[Mapping[str, object]], *, fleet_nodes: int | None = None
+) -> list[Trouble]:
+    """What the bench files count and nothing shows: cards of a node, nodes of a fleet.
+
+    Args:
+        benches: As in ``benches`` of `gate_document`.
+        runs: As in its ``thermal_runs``.
+        fleet_nodes: How many nodes the fleet has that was judged; None where none was.
+    """
+    found = []
+    nodes = _most(benches, "nodes")
+    if fleet_nodes is not None and fleet_nodes < nodes:
+        found.append(
+            Trouble(
+                seen=say(
+                    "node_count of the bench is {nodes}; nodes of the fleet that was judged: {count}",
+                    count=fleet_nodes,
+                    nodes=nodes,
+                ),
+                likely=say("runs of the other nodes were not brought back yet, or lie elsewhere"),
+                advice=say("--runs DIR with the folder that holds their run directories"),
+            )
+        )
+    wanted = _most(benches, "cards")
+    for run in runs:
+        cards = run.get("cards")
+        if isinstance(cards, int) and cards < wanted:
+            found.append(
+                Trouble(
+                    seen=say(
+                        "{where}: gpu_per_node of the bench is {wanted}; accelerators measured: {cards}",
+                        where=run["directory"],
+                        cards=cards,
+                        wanted=wanted,
+                    ),
+                    likely=say("a card is lost, its driver is missing, or the bench file is another machine's"),
+                    advice=say("pytest --sensors says why for each source"),
+                )
+            )
+    return found
+
+
+def _most(benches: Sequence[Mapping[str, object]], what: str) -> int:
+    return max((count for bench in benches if isinstance(count := bench.get(what), int)), default=0)
+
+
+def _unix_seconds(text: object) -> float | None:
+    try:
+        return dt.datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -362,26 +483,54 @@ def _of_third_party(found: Finding) -> Item | None:
     )
 
 
-def _not_asked(need: Need) -> Item:
+def _shown(observed: Sequence[Observed]) -> set[tuple[str, str]]:
+    """Checks and subjects of which a critical test says how they stand; each check also without subject.
+
+    A pass counts by what was found: a test may pass because somebody replaced it, its fixture or its report. A test
+    that did not pass stands in the way by itself.
+    """
+    pairs: set[tuple[str, str]] = set()
+    for one in observed:
+        if not one.critical or one.advisory:
+            continue
+        pairs.update((found.check, found.subject) for found in one.findings if found.outcome is Outcome.PASSED)
+        if one.how is not How.PASSED:
+            pairs.add((one.check, one.subject))
+            if one.decisive is not None:
+                pairs.add((one.decisive.check, one.decisive.subject))
+    return pairs | {(check, "") for check, _ in pairs}
+
+
+def _not_shown(need: Need, observed: Sequence[Observed]) -> Item:
+    """What stands in the way where a need is not met: what was found in spite of a pass, else that nobody looked."""
+    passed = [one for one in observed if one.critical and not one.advisory and one.how is How.PASSED]
+    for one in passed:
+        for found in one.findings:
+            if found.check == need.check and need.subject in ("", found.subject):
+                bad = found.outcome is Outcome.FAILED
+                seen = say("its test is told as passed, but {seen}", seen=found.seen)
+                return _told(
+                    one,
+                    found,
+                    kind="failed" if bad else "inconclusive",
+                    decides=Decision.NO_GO if bad else Decision.NOT_DECIDED,
+                    seen=seen,
+                )
+    test = next((one.test for one in passed if (one.check, one.subject) == (need.check, need.subject)), "")
     return Item(
         kind="not asked",
         decides=Decision.NOT_DECIDED,
-        seen=say("no critical test of this run asked for it"),
-        likely=say("only a part of the suites was named"),
-        advice=say("pytest suites --gate"),
+        seen=say("its test passed, and nothing was measured in it")
+        if test
+        else say("no critical test of this run asked for it"),
+        likely=say("a conftest.py or plugin replaced the test, or its fixture")
+        if test
+        else say("only a part of the suites was named"),
+        advice=say("pytest suites --gate, without it") if test else say("pytest suites --gate"),
+        test=test,
         check=need.check,
         subject=need.subject,
     )
-
-
-def _asked(observed: Sequence[Observed]) -> set[tuple[str, str]]:
-    """Checks and subjects that critical tests are about, whether or not they ran; each check also without subject."""
-    pairs: set[tuple[str, str]] = set()
-    for one in observed:
-        if one.critical and not one.advisory:
-            pairs.add((one.check, one.subject))
-            pairs.update((found.check, found.subject) for found in one.findings)
-    return pairs | {(check, "") for check, _ in pairs}
 
 
 def _accepting(item: Item, acceptances: Sequence[Acceptance]) -> Acceptance | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,20 @@ import numpy as np
 from pytest_thermal.recording import Recording
 from pytest_thermal.recording.words import sensor_to_json
 from tests.analysis.signals import EPOCH
+
+
+def moved(recording: Recording, seconds: float) -> Recording:
+    """The same recording, made so much later."""
+    asked = recording.requests
+    return replace(
+        recording,
+        series={name: replace(one, time_seconds=one.time_seconds + seconds) for name, one in recording.series.items()},
+        phases=tuple(
+            replace(one, start_seconds=one.start_seconds + seconds, end_seconds=one.end_seconds + seconds)
+            for one in recording.phases
+        ),
+        requests=None if asked is None else replace(asked, start_seconds=asked.start_seconds + seconds),
+    )
 
 
 def write_run(archive: Path, recording: Recording, *, days_ago: float = 0.0, host: str = "lab-7", **facts: Any) -> Path:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from pytest_thermal.analysis import not_comparable
 from pytest_thermal.bench import Monitor
+from pytest_thermal.demo.simulated import SimulatedMachine
 from pytest_thermal.findings import is_simulated, planned_loads, time_scale_of
 from pytest_thermal.findings.run_facts import (
+    SIMULATED_IDENTITY,
     comparable_facts,
     is_to_be_loaded,
     planned_seconds,
@@ -81,6 +84,27 @@ def test_power_limits_and_the_simulation_are_part_of_a_run() -> None:
     assert capped.power_limits == {"gpu0": 500.0}
     simulated = comparable_facts(replace(healthy(), facts={**FACTS, "simulated": True}))
     assert not_comparable(simulated, comparable_facts(healthy())) == ("another bench: lab-7, now lab-7 (simulated)",)
+
+
+@pytest.mark.parametrize(
+    "facts, simulated",
+    [
+        ({}, False),
+        (FACTS, False),
+        ({"simulated": True}, True),
+        ({"simulated": False, "time_scale": 20.0}, True),  # no real loop is that fast
+        ({"simulated": False, "sensors": [{"identity": "GPU-1"}]}, False),
+        ({"sensors": [{"identity": "GPU-1"}, {"identity": "simulated-gpu0"}]}, True),
+        ({"sensors": "?"}, False),
+        ({"sensors": [None, {}]}, False),
+    ],
+)
+def test_a_run_of_the_demo_bench_is_known_by_more_than_one_word(facts: Mapping[str, object], simulated: bool) -> None:
+    assert is_simulated(facts) is simulated
+
+
+def test_the_demo_benchs_devices_say_so_by_their_identity() -> None:
+    assert all(one.identity.startswith(SIMULATED_IDENTITY) for one in SimulatedMachine().sensors)
 
 
 def test_thresholds_are_those_that_the_run_was_made_with() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pytest_thermal.reporting.allure_results import node_facts
 from pytest_thermal.reporting.gate_document import schema
 from tests.analysis.signals import EPOCH
 from tests.findings.fleet_archives import LEFT_OUT, card_of, request_rows, write_fleet
@@ -112,7 +113,9 @@ def test_the_gate_knows_what_the_fleet_found(ended: Ended) -> None:
     assert told["decision"] == "no-go"
     assert {item["check"] for item in told["blocking"] if item["kind"] == "failed"} == {"node", "consistency"}
     said = [item["seen"] for item in told["blocking"] if item["kind"] == "run"]
-    assert said == ["no access check was collected"]  # what the nodes brought back are thermal runs
+    assert said[0] == "no access check was collected"  # what the nodes brought back are thermal runs
+    assert len(said) < 8  # what is wrong with the run of each node is told once
+    assert any(text.endswith(" more like this") for text in said)
 
 
 def test_allure_has_node_place_and_the_map(ended: Ended) -> None:
@@ -124,6 +127,12 @@ def test_allure_has_node_place_and_the_map(ended: Ended) -> None:
     assert [label["value"] for label in ended.result("[n06]")["labels"] if label["name"] == "node"] == ["n06"]
     environment = (ended.folder / "allure" / "environment.properties").read_text(encoding="utf-8")
     assert "Node\\ n06=no run" in environment
+    own = {node: node_facts(ended.folder / "allure", node) for node in ("n01", "n06", "fleet")}
+    assert own["n06"]["Run"] == "none"
+    assert own["n01"]["Run"].endswith("_n01 (finished)")
+    assert own["n01"]["Evidence"] == "measured"
+    assert not [name for name in own["n01"] if name.startswith("Node ")]  # nobody else's
+    assert own["fleet"]["Node n06"] == "no run"
     assert "Evidence=measured" in environment
     assert "demo" not in environment
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jsonschema
 import pytest
 
 from pytest_thermal.demo import DemoGateway
+from pytest_thermal.plugin.evidence.gate_file import forget_earlier_answer
 from pytest_thermal.plugin.evidence.gate_run import GateRun
+from pytest_thermal.plugin.evidence.observing import Observer
 from pytest_thermal.recording import seal
 from pytest_thermal.reporting.gate_document import schema
-from tests.findings.archives import write_run
-from tests.findings.recordings import healthy
+from pytest_thermal.reporting.observed import How, Observed
+from tests.findings.archives import moved, write_run
+from tests.findings.recordings import PLAN, healthy
 from tests.plugin.plugin_runs import CANARY, REPO, Run, everything_below, write_bench
+from tests.reporting.observations import PASSED, own
 
 STALE = '{"decision": "go"}'
 
@@ -26,6 +32,12 @@ def answer(folder: Path) -> dict[str, Any]:
     told: dict[str, Any] = json.loads((folder / "reports" / "gate.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.FormatChecker()).validate(told)
     return told
+
+
+def assert_nothing_is_decided(folder: Path, because: str) -> None:
+    told = answer(folder)
+    assert (told["decision"], told["state"]) == ("not decided", "running")
+    assert because in told["because"]
 
 
 def kinds(told: dict[str, Any]) -> dict[str, int]:
@@ -162,26 +174,57 @@ def test_a_conftest_or_a_file_that_cannot_be_read_leaves_no_go_behind(
     stale.write_text(STALE)
     pytester.makeconftest("import nowhere")
     assert run("--gate").ret == pytest.ExitCode.USAGE_ERROR
-    assert not stale.exists()
+    assert_nothing_is_decided(pytester.path, "refused")
 
 
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (("--no-such-option",), None),
+        (("--duration", "abc"), "refused"),  # refused by the parser, before any hook of a run
         (("--bench", "nowhere"), "nowhere"),
     ],
 )
 def test_a_run_that_is_refused_leaves_no_go_behind(
-    run: Run, pytester: pytest.Pytester, stale: Path, arguments: tuple[str, ...], told: str | None
+    run: Run, pytester: pytest.Pytester, stale: Path, arguments: tuple[str, ...], told: str
 ) -> None:
     assert run("--gate", *arguments).ret == pytest.ExitCode.USAGE_ERROR
-    if told is None:
-        assert not stale.exists()
-    else:
-        found = answer(pytester.path)
-        assert (found["decision"], found["state"]) == ("not decided", "running")
-        assert told in found["because"]
+    assert_nothing_is_decided(pytester.path, told)
+
+
+@pytest.mark.parametrize(
+    "arguments, environ, ini, forgotten",
+    [
+        (("--gate",), "", "", True),
+        (("suites", "--thermal-gate", "--maxfail"), "", "", True),
+        (("suites",), "-q --gate", "", True),
+        (("suites",), "", "--gate -q", True),
+        (("@more.txt",), "", "", True),
+        (("suites", "--gates"), "", "", False),
+        (("suites", "-k", "gate"), "", "", False),
+        (("--gate", "--help"), "", "", False),
+        (("suites",), "", "", False),
+    ],
+)
+def test_whoever_asks_for_the_gate_forgets_the_last_answer_before_any_option_is_read(
+    pytester: pytest.Pytester,
+    stale: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    environ: str,
+    ini: str,
+    forgotten: bool,
+) -> None:
+    (pytester.path / "more.txt").write_text("-q\n--gate\n")
+    monkeypatch.setenv("PYTEST_ADDOPTS", environ)
+    config = SimpleNamespace(
+        invocation_params=SimpleNamespace(args=arguments, dir=pytester.path),
+        getini=lambda _: ini.split(),
+        stash=pytest.Stash(),
+    )
+    forget_earlier_answer(cast("pytest.Config", config))
+    assert (stale.read_text() == STALE) is not forgotten
+    if forgotten:
+        assert_nothing_is_decided(pytester.path, "refused")
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(pytester: pytest.Pytester) -> None:
@@ -222,9 +265,106 @@ def test_a_gate_that_could_not_be_decided_is_refused(
     pytester.makeini(f"[pytest]\nthermal_gate_accept =\n    {lines}\n")
     with pytest.raises(pytest.UsageError, match=told):
         GateRun(pytester.parseconfig("--gate", *arguments))
-    found = answer(pytester.path)
-    assert (found["decision"], found["state"]) == ("not decided", "running")
-    assert told in found["because"]
+    assert_nothing_is_decided(pytester.path, told)
+
+
+# -------------------------------------------------------------------------------------------------------------- tricks
+
+TRICKS = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+NAMES = ("test_rewritten", "test_second_try", "test_left_out")
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    if item.originalname == "test_rewritten":
+        report.outcome, report.longrepr = "passed", None
+    return report
+
+def pytest_runtest_protocol(item, nextitem):
+    if item.originalname != "test_second_try":
+        return None
+    runtestprotocol(item, nextitem=nextitem, log=False)
+    item._initrequest()
+    runtestprotocol(item, nextitem=nextitem)
+    return True
+
+def pytest_pyfunc_call(pyfuncitem):
+    return True if pyfuncitem.originalname == "test_key" else None
+
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if item.originalname not in ("test_models", "test_left_out")]
+    for item in items:
+        if item.originalname == "test_http":
+            item.add_marker("advisory")
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session):
+    yield
+    session.exitstatus = 0
+"""
+
+
+def test_no_trick_of_another_plugin_makes_a_pass_of_what_was_not_measured(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        tricks=TRICKS,
+        test_mine="import pytest\npytestmark = pytest.mark.critical\ntries = []\n"
+        "def test_rewritten(): assert 88 < 83, 'too warm'\n"
+        "def test_second_try():\n    tries.append(1)\n    assert len(tries) > 1, 'fell out once'\n"
+        "def test_left_out(): pass\n",
+    )
+    suite = REPO / "suites" / "supernode" / "test_02_gateway.py"
+    result = run(suite, "test_mine.py", "-p", "tricks", "--demo", "--gate", env={"PYTHONPATH": str(pytester.path)})
+    assert result.parseoutcomes().get("failed", 0) == 0
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = answer(pytester.path)
+    assert told["decision"] == "no-go"
+    found = {(one["check"] or one["test"].rpartition("::")[2]): (one["kind"], one["seen"]) for one in told["blocking"]}
+    assert found["test_rewritten"] == ("failed", "AssertionError: too warm")
+    assert found["test_second_try"] == ("failed", "AssertionError: fell out once")
+    assert found["test_left_out"][0] == found["models"][0] == "deselected"
+    assert found["key"] == ("not asked", "its test passed, and nothing was measured in it")
+    assert found["http"] == ("not asked", "no critical test of this run asked for it")
+
+
+def decided(config: pytest.Config, *observed: Observed) -> GateRun:
+    """A gate that ended with these tests, of both kinds."""
+    gate, observer = GateRun(config), Observer(config)
+    observer.kinds = {"access", "thermal"}
+    observer._ended = {(one.test, ""): one for one in observed}
+    gate.finish(cast("pytest.Session", SimpleNamespace(exitstatus=pytest.ExitCode.OK)), observer, pytest.ExitCode.OK)
+    return gate
+
+
+@pytest.mark.parametrize("code, told", [(3, "exit code 3"), (1, "exit code 1"), (None, "by an exception")])
+def test_what_ends_pytest_otherwise_after_the_decision_takes_it_back(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], code: int | None, told: str
+) -> None:
+    gate = decided(pytester.parseconfig("--gate"), PASSED)
+    assert answer(pytester.path)["decision"] == "go"
+    assert gate.settle(code) == code
+    (item,) = answer(pytester.path)["blocking"]
+    assert told in item["seen"]
+    assert f"NOT DECIDED: pytest ends {'with ' if code else ''}{told}" in capsys.readouterr().err
+
+
+def test_exit_code_0_is_go_and_nothing_else_is(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig("--gate")
+    assert GateRun(config).settle(0) == pytest.ExitCode.TESTS_FAILED  # it ended before any test: --fixtures, --markers
+    assert decided(config, PASSED, own(How.SKIPPED)).settle(0) == pytest.ExitCode.TESTS_FAILED
+    assert decided(config, PASSED).settle(0) == 0
+    assert answer(pytester.path)["decision"] == "go"
+
+
+@pytest.mark.parametrize("arguments, told", [(("--lf",), "(--lf)"), (("--collect-only",), "only listed")])
+def test_options_that_leave_out_more_than_they_tell_are_told(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], told: str
+) -> None:
+    gate = decided(pytester.parseconfig("--gate", *arguments), PASSED)
+    assert not gate.is_go
+    assert told in answer(pytester.path)["because"]
 
 
 # ----------------------------------------------------------------------------------------------------------------- go
@@ -243,9 +383,14 @@ def lab(pytester: pytest.Pytester) -> Iterator[DemoGateway]:
         health_check={"enabled": True, "interval_sec": 30, "endpoint": "/v1/models"},
     )
     (folder / "config.toml").write_text('[cluster]\nname = "lab-7"\n')
+    # Ten minutes ago, when the machine's clock is asked: a run of another day is no evidence of today.
+    ended = time.time() - 600
+    later = ended - PLAN.end
+    run = moved(healthy(), later)
     for days_ago in (7.0, 0.0):
-        made = write_run(pytester.path / "runs", healthy(), days_ago=days_ago)
-        asked = healthy().requests
+        end = ended - days_ago * 86_400
+        made = write_run(pytester.path / "runs", run, days_ago=days_ago - later / 86_400, end_seconds=end)
+        asked = run.requests
         assert asked is not None
         rows = ["start,ttft,latency,status,error,prompt_tokens,completion_tokens,phase"]
         rows += [f"{start:.3f},0.5,2.0,200,,50,128,steady" for start in asked.start_seconds.tolist()]
@@ -255,7 +400,12 @@ def lab(pytester: pytest.Pytester) -> Iterator[DemoGateway]:
     gateway.stop()
 
 
-LAB = ("--bench", "lab-7", "--runs", "runs", "--replay", "runs/20270115T080000Z_lab-7")
+def lab_run(folder: Path) -> tuple[str, ...]:
+    """The newest run on the bench, judged again."""
+    newest = max((folder / "runs").iterdir(), key=lambda run: run.name)
+    return ("--bench", "lab-7", "--runs", "runs", "--replay", str(newest))
+
+
 ACCEPTED = """
 [pytest]
 thermal_gate_accept =
@@ -271,14 +421,16 @@ def test_go_is_said_of_a_bench_where_everything_was_measured(
 ) -> None:
     pytester.makeini(ACCEPTED)
     env = {"LAB_KEY": CANARY}
-    result = run(REPO / "suites", "--gate", *LAB, "-c", "tox.ini", env=env)
+    replay = lab_run(pytester.path)
+    result = run(REPO / "suites", "--gate", *replay, "-c", "tox.ini", env=env)
     told = answer(pytester.path)
     assert told["decision"] == "go", told["blocking"]
     assert result.ret == pytest.ExitCode.OK
     assert {one["check"] for one in told["accepted"]} >= {"name", "tls", "quota", "interconnect_latency"}
     (recorded,) = told["thermal_runs"]
     assert (recorded["source"], recorded["bench"], recorded["simulated"]) == ("replayed", "lab-7", False)
-    assert recorded["recorded"] == "2027-01-15T08:00:00.000+00:00"
+    assert recorded["recorded"] < recorded["ended"] < told["started"]
+    assert recorded["cards"] == 1
     rise = next(one for one in told["findings"] if one["check"] == "rise")
     assert (rise["unit"], rise["limit_origin"]) == ("celsius", "default")
     assert rise["value"] < rise["limit"]
@@ -289,7 +441,9 @@ def test_go_is_said_of_a_bench_where_everything_was_measured(
     one_sensor = REPO / "suites" / "thermal" / "test_03_heat.py"
     more = [REPO / "suites" / "supernode", *(REPO / "suites" / "thermal").glob("test_0[1245]*.py")]
     named = f"{one_sensor}::test_rise[gpu0.temperature_celsius]"
-    result = run(*more, f"{one_sensor}::test_threshold", f"{one_sensor}::test_settled", named, "--gate", *LAB, env=env)
+    result = run(
+        *more, f"{one_sensor}::test_threshold", f"{one_sensor}::test_settled", named, "--gate", *replay, env=env
+    )
     told = answer(pytester.path)
     assert (result.ret, told["decision"]) == (pytest.ExitCode.TESTS_FAILED, "not decided")
     missing = {(item["check"], item["subject"]) for item in told["blocking"] if item["kind"] == "not asked"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_thermal.model import Missing
-from pytest_thermal.recording import RunDirectoryError
+from pytest_thermal.recording import RunDirectoryError, seal
 from pytest_thermal.recording.follower import Follower
 from pytest_thermal.recording.run_reader import read_run
 
@@ -278,6 +279,36 @@ def test_a_run_that_nobody_ended_is_not_finished_whatever_its_recorder_wrote(
     tmp_path: Path, because: str | None, state: str
 ) -> None:
     assert read_run(write(tmp_path, {}, ended_because=because), verify=False).state == state
+
+
+EDITED = ["run.json: changed after the run was sealed"]
+
+
+@pytest.mark.parametrize(
+    "edit, changed",
+    [
+        (lambda facts: facts, []),
+        (lambda facts: dict(sorted(facts.items(), reverse=True)), []),  # the same, laid out otherwise
+        (lambda facts: {**facts, "simulated": False}, EDITED),
+        (lambda facts: {**facts, "host": {"name": "node-2"}}, EDITED),
+        (
+            lambda facts: {name: facts[name] for name in facts if name != "simulated"},
+            ["run.json: changed after the run was sealed"],
+        ),
+    ],
+)
+def test_what_run_json_says_is_sealed_too(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]], changed: list[str]
+) -> None:
+    run = write(
+        tmp_path, {"events.jsonl": ""}, simulated=True, host={"name": "n1"}, metadata={"Rack": "übung · 3"}, gain=0.1
+    )
+    seal(run)
+    file = run / "run.json"
+    file.write_text(json.dumps(edit(json.loads(file.read_text(encoding="utf-8"))), indent=4), encoding="utf-8")
+    assert list(read_run(run).changed) == changed
+    seal(run)
+    assert not read_run(run).changed
 
 
 def test_files_that_changed_after_the_seal_are_named(tmp_path: Path) -> None:

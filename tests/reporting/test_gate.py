@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
-from pytest_thermal.model import Outcome
-from pytest_thermal.reporting.gate import Acceptance, Decision, Need, Trouble, decide, doubts
+from pytest_thermal.model import Finding, Outcome
+from pytest_thermal.reporting.gate import Acceptance, Decision, Need, Trouble, decide, doubts, twins, unseen
 from pytest_thermal.reporting.observed import How, Observed
 from tests.reporting.observations import PASSED, asked, finding, own
 
@@ -99,6 +100,48 @@ def test_what_nobody_asked_is_missing(need: Need, missing: bool) -> None:
     assert [(item.kind, item.name) for item in found.blocking] == [("not asked", need.name)] * missing
 
 
+def passed(*findings: Finding) -> Observed:
+    """A critical test of a suite that is told as passed, with what was found in it."""
+    return Observed(
+        test="suites/x.py::test_key[rack-1]",
+        how=How.PASSED,
+        critical=True,
+        check="key",
+        subject="rack-1",
+        findings=findings,
+    )
+
+
+@pytest.mark.parametrize(
+    "one, decision, kind, seen",
+    [
+        (passed(), NOT_DECIDED, "not asked", "its test passed, and nothing was measured in it"),
+        (passed(finding(Outcome.FAILED)), NO_GO, "failed", "its test is told as passed, but key was failed"),
+        (passed(finding(Outcome.INCONCLUSIVE)), NOT_DECIDED, "inconclusive", "but key was inconclusive"),
+        (passed(finding(Outcome.SKIPPED)), NOT_DECIDED, "inconclusive", "but key was skipped"),
+        (passed(finding(Outcome.PASSED, "chat")), NOT_DECIDED, "not asked", "nothing was measured"),
+        (passed(finding(Outcome.PASSED, subject="rack-2")), NOT_DECIDED, "not asked", "nothing was measured"),
+    ],
+)
+def test_a_pass_without_its_finding_proves_nothing(one: Observed, decision: Decision, kind: str, seen: str) -> None:
+    found = decide([one, own(How.PASSED)], needs=[Need(check="key", subject="rack-1")])
+    (item,) = found.blocking
+    assert (found.decision, item.kind, item.name) == (decision, kind, "key[rack-1]")
+    assert seen in item.seen
+
+
+def test_what_failed_is_not_shown_by_a_skip_that_is_accepted() -> None:
+    sly = Observed(
+        test="mine.py::test_mine",
+        how=How.SKIPPED,
+        critical=True,
+        findings=(finding(Outcome.FAILED), finding(Outcome.SKIPPED, "tls")),
+    )
+    found = decide([sly, own(How.PASSED)], needs=[Need(check="chat", subject="rack-1")], acceptances=accept("*"))
+    assert found.decision is NOT_DECIDED
+    assert found.blocking[0].name == "chat[rack-1]"
+
+
 @pytest.mark.parametrize("how", [How.DESELECTED, How.NOT_RUN])
 def test_what_did_not_run_is_named_once(how: How) -> None:
     left_out = Observed(test="x.py::test_chat[rack-1]", how=how, critical=True, check="chat", subject="rack-1")
@@ -186,6 +229,10 @@ def test_accepting_everything_measures_nothing() -> None:
 # --------------------------------------------------------------------------------------------------------- recordings
 
 
+def utc(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, tz=dt.timezone.utc).isoformat(timespec="milliseconds")
+
+
 def recorded(**more: Any) -> dict[str, Any]:
     return {"directory": "runs/a", "source": "replayed", "state": "finished", "bench": "lab-7", "changed": [], **more}
 
@@ -206,3 +253,52 @@ def test_a_recording_is_evidence_only_of_the_bench_it_is_of(run: dict[str, Any],
     found = doubts(run, bench)
     assert len(found) == bool(told)
     assert all(told in one.seen for one in found)
+
+
+NOON = 1_800_000_000.0
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    "run, told",
+    [
+        (recorded(ended=utc(NOON - HOUR)), ""),
+        (recorded(ended=utc(NOON - 23.9 * HOUR)), ""),
+        (recorded(ended=utc(NOON - 30 * HOUR)), "it ended 30 h ago, and this gate takes none older than 24 h"),
+        (recorded(ended=utc(NOON + 0.5 * HOUR)), ""),
+        (recorded(ended=utc(NOON + 3 * HOUR)), "it ends 3.0 h from now"),
+        (recorded(ended=None), "it does not say when it ended"),
+        (recorded(ended="yesterday"), "it does not say when it ended"),
+        (recorded(ended=utc(NOON - 30 * HOUR), source="made"), ""),
+    ],
+)
+def test_a_recording_of_another_day_is_no_evidence_of_today(run: dict[str, Any], told: str) -> None:
+    found = doubts(run, "lab-7", now_seconds=NOON, oldest_seconds=24 * HOUR)
+    assert [told in one.seen for one in found] == [True] * bool(told)
+
+
+def test_one_run_under_two_names_is_one_machine() -> None:
+    both = [recorded(host="node-1", samples="a" * 64), recorded(host="node-2", samples="a" * 64, directory="runs/b")]
+    (trouble,) = twins([*both, recorded(host="node-3", samples="b" * 64), recorded(host="node-4", samples="")])
+    assert trouble.seen == "runs/b holds the same samples as runs/a, under another name"
+    assert not twins([both[0], both[0]])
+
+
+@pytest.mark.parametrize(
+    "bench, cards, fleet_nodes, told",
+    [
+        ({}, 1, 1, ""),
+        ({"cards": 8}, 8, None, ""),
+        ({"cards": 8}, 16, None, ""),  # two chips a card
+        ({"cards": 8}, 7, None, "gpu_per_node of the bench is 8; accelerators measured: 7"),
+        ({"cards": 8}, 0, None, "accelerators measured: 0"),
+        ({"nodes": 48}, 8, None, ""),  # the gate of one node
+        ({"nodes": 48}, 8, 48, ""),
+        ({"nodes": 48}, 8, 1, "node_count of the bench is 48; nodes of the fleet that was judged: 1"),
+    ],
+)
+def test_what_the_bench_files_count_has_to_be_seen(
+    bench: dict[str, Any], cards: int, fleet_nodes: int | None, told: str
+) -> None:
+    found = unseen([bench], [recorded(cards=cards)], fleet_nodes=fleet_nodes)
+    assert [told in one.seen for one in found] == [True] * bool(told)

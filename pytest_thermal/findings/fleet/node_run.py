@@ -23,6 +23,7 @@ from pytest_thermal.model import Outcome, Sensor
 from pytest_thermal.model.said import say
 from pytest_thermal.model.series import Figure, FloatArray, Phase
 from pytest_thermal.recording import Recording, RecordingError, Requests, open_recording, read_run
+from pytest_thermal.recording.layout import SEAL, samples_checksum
 from pytest_thermal.recording.words import sensor_from_json
 
 LIMITED = 429
@@ -93,6 +94,12 @@ class NodeRun:
     """Why the run's own summary did not count."""
     bench: str = ""
     changed: tuple[str, ...] = ()
+    sealed: bool = True
+    """Whether ``run.json`` has a checksum of its own."""
+    samples: str = ""
+    """One checksum for all samples; empty where the run has none."""
+    end_seconds: float | None = None
+    """Unix time, by the node's own clock."""
     cards: tuple[Card, ...] = ()
     findings: tuple[Mapping[str, Any], ...] = ()
     """Those that did not pass, skips left out, as ``finding_as_json``."""
@@ -256,6 +263,9 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
         why_judged=judged.why,
         bench=str(facts.get("bench") or ""),
         changed=tuple(run.changed),
+        sealed=SEAL in facts,
+        samples=samples_checksum(facts),
+        end_seconds=_time(facts.get("end_seconds")),
         cards=tuple(cards),
         findings=tuple({key: _text(one.get(key, "")) for key in KEPT} for one in findings if _is_told(one)),
         passed=sum(1 for one in findings if one.get("outcome") == Outcome.PASSED.value),
@@ -339,6 +349,10 @@ def used_of(requests: Requests | None, phases: Sequence[Phase]) -> Used | None:
 
 def _sum(values: FloatArray) -> float:
     return float(np.nansum(values)) if values.size else 0.0
+
+
+def _time(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _text(value: object) -> str:

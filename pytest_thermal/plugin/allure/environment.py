@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import pytest
 from pytest_thermal import __version__
 from pytest_thermal.plugin.evidence.node import node_of
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, ENDINGS, FLEET, THERMAL_ENDINGS
+from pytest_thermal.reporting.allure_results import NODES_FILE
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.active_bench import ActiveBench
@@ -33,19 +36,17 @@ def write_environment(config: pytest.Config, folder: Path) -> None:
     lines = {"Node": "fleet" if fleet is not None else node_of(config)}
     of_others = (thermal or fleet is not None) and not header  # what was judged was made elsewhere
     lines |= machine() if of_others else environment(active, header)
-    for ending in thermal:
-        said = [_BEFORE_ITS_NAME.sub("", line.removeprefix("thermal: ")) for line in (*ending.head, *ending.lines)]
-        # Where it lies on the disk of its machine is no matter for a page that is mailed; its name stands in "Run".
-        lines["Thermal run"] = "; ".join(
-            [line for line in said if not line.startswith(("run: ", "report: ", "history: "))][:MOST_LINES]
-        )
-        lines["Evidence"] = ending.evidence or lines.get("Evidence", "none: the run broke before it began")
-        # What a bench in use says of itself is more than its bare name; all else is better known to the run.
-        lines |= {name: text for name, text in ending.machine.items() if name != "Bench" or name not in lines}
+    nodes = {ending.machine.get("Node", ending.node): _of_run(ending, lines) for ending in thermal}
+    if len(nodes) == 1:
+        lines |= next(iter(nodes.values()))
+    elif nodes:  # what is known of one of them must not be told of all
+        lines["Node"] = ", ".join(nodes)
+        lines["Evidence"] = next(iter(sorted({own["Evidence"] for own in nodes.values()}, key=_worst_first)))
     if fleet is not None:
-        from pytest_thermal.plugin.allure.fleet import fleet_environment
+        from pytest_thermal.plugin.allure.fleet import fleet_environment, node_environments
 
         lines |= fleet_environment(fleet)
+        nodes = node_environments(fleet)
     spent = [ending.spending for ending in config.stash.get(ENDINGS, []) if ending.spending]
     if spent:
         lines["Tokens"] = "; ".join(spent)
@@ -55,6 +56,26 @@ def write_environment(config: pytest.Config, folder: Path) -> None:
         text = active.redactor.text(text)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "environment.properties").write_text(text, encoding="utf-8")
+    if len(nodes) > 1 or fleet is not None:
+        told = json.dumps(nodes, ensure_ascii=False, indent=1)
+        (folder / NODES_FILE).write_text(told if active is None else active.redactor.text(told), encoding="utf-8")
+
+
+def _of_run(ending: ThermalEnding, lines: Mapping[str, str]) -> dict[str, str]:
+    """What a thermal run says of itself and of its machine."""
+    said = [_BEFORE_ITS_NAME.sub("", line.removeprefix("thermal: ")) for line in (*ending.head, *ending.lines)]
+    # Where it lies on the disk of its machine is no matter for a page that is mailed; its name stands in "Run".
+    told = [line for line in said if not line.startswith(("run: ", "report: ", "history: "))][:MOST_LINES]
+    found = {
+        "Thermal run": "; ".join(told),
+        "Evidence": ending.evidence or lines.get("Evidence", "none: the run broke before it began"),
+    }
+    # What a bench in use says of itself is more than its bare name; all else is better known to the run.
+    return found | {name: text for name, text in ending.machine.items() if name != "Bench" or name not in lines}
+
+
+def _worst_first(evidence: str) -> int:
+    return 2 if evidence == "measured" else 0 if evidence.startswith("SIMULATED") else 1
 
 
 def metadata(config: pytest.Config) -> dict[str, Any]:

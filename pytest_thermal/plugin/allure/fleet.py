@@ -121,6 +121,33 @@ def _maps(session: FleetSession, finding: Finding) -> Iterator[FleetMap]:
             yield fleet_map(matrix, nodes, marked, simulated=fleet.is_simulated())
 
 
+def node_environments(session: FleetSession) -> dict[str, dict[str, str]]:
+    """What the environment of each node says: its run, and what the run knows of the machine."""
+    fleet = session.judgement
+    found = {}
+    for name in fleet.roster.nodes:
+        run = fleet.run(name)
+        if run is None:
+            found[name] = {"Node": name, "Run": "none", "Evidence": "none"}
+            continue
+        known = {key: str(text) for key, text in run.conditions.items()}
+        versions = [f"{key.removeprefix('driver ')} {text}" for key, text in known.items() if key.startswith("driver ")]
+        told = {
+            "Node": name,
+            "Run": f"{run.path.name} ({run.state})",
+            "Bench": run.bench,
+            "Evidence": "SIMULATED (demo bench)" if run.simulated else "measured" if not run.trouble else "none",
+            "Product": known.get("product", ""),
+            "BIOS": known.get("bios", ""),
+            "Cards": known.get("model of the cards", ""),
+            "Firmware": known.get("firmware of the cards", ""),
+            "Drivers": "; ".join(versions),
+            "Trouble": str(run.trouble),
+        }
+        found[name] = {key: text for key, text in told.items() if text}
+    return found
+
+
 def fleet_environment(session: FleetSession) -> dict[str, str]:
     """What Allure's environment says of a fleet: its size, where its runs lie, and a line for each node."""
     fleet = session.judgement

@@ -6,8 +6,9 @@ process that sees the whole run writes it: pytest itself, or xdist's controller.
 
 from __future__ import annotations
 
-import platform
+import contextlib
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,22 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_thermal import __version__
 from pytest_thermal.model.said import joined, say
 from pytest_thermal.plugin import options
 from pytest_thermal.plugin.columns import wrapped
-from pytest_thermal.plugin.evidence.node import own_node
-from pytest_thermal.plugin.keys import ACTIVE_BENCH
+from pytest_thermal.plugin.evidence.gate_file import GATE_FILE, GOES_ON, GateFile
 from pytest_thermal.plugin.language import catalogue
 
 if TYPE_CHECKING:
     from pytest_thermal.plugin.evidence.observing import Observer
     from pytest_thermal.reporting.gate import Acceptance, Item, Trouble, Verdict
-    from pytest_thermal.reporting.gate_document import Circumstances
 
-GATE_FILE = Path("reports") / "gate.json"
-"""Below the folder that pytest was started in."""
-GOES_ON = say("the run goes on, or it ended without a word")
 _SHOWN_NAMES = 12
 _DECISIONS: Mapping[str, str] = {"go": say("GO"), "no-go": say("NO-GO"), "not decided": say("NOT DECIDED")}
 _KINDS: Mapping[str, str] = {
@@ -51,11 +46,6 @@ _MARKUP: dict[str, dict[str, bool]] = {
 }
 
 
-def gate_path(config: pytest.Config) -> Path:
-    """Where the gate's answer goes."""
-    return config.invocation_params.dir / GATE_FILE
-
-
 class GateRun:
     """The gate of one run."""
 
@@ -66,13 +56,17 @@ class GateRun:
             pytest.UsageError: the file cannot be written, or another option stops before anything is run.
         """
         self._config = config
-        self._started_seconds = time.time()
+        self._file = GateFile(config)
+        self._decide: Callable[[Sequence[Trouble]], Verdict] | None = None
+        """The decision with more troubles than were known."""
+        self._observer: Observer | None = None
         self.verdict: Verdict | None = None
         self.trouble = ""
         """Why the answer could not be written."""
         self.say(GOES_ON)
         try:
             self.acceptances = _acceptances(config)
+            oldest(config)
         except pytest.UsageError as error:
             self.say(str(error))
             raise
@@ -83,49 +77,77 @@ class GateRun:
         Raises:
             pytest.UsageError: it cannot be written.
         """
-        from pytest_thermal.reporting.gate_document import running
-
         try:
-            self._write(running(self._circumstances(None), because))
+            self._file.say(because)
         except OSError as error:
             raise pytest.UsageError(
-                say("--gate: {unwritable}", unwritable=unwritable(gate_path(self._config), error))
+                say("--gate: {unwritable}", unwritable=unwritable(self._file.path, error))
             ) from None
 
     def finish(self, session: pytest.Session, observer: Observer, exitstatus: int) -> None:
         """Decide, write, and let pytest fail unless the answer is go. Never raises."""
-        from pytest_thermal.reporting.gate import Decision, Trouble, decide
-        from pytest_thermal.reporting.gate_document import ended
+        from pytest_thermal.reporting.gate import decide
 
         try:
             observed = observer.observed()
+            told = list(troubles(self._config, observer, exitstatus))
 
-            def verdict(told: Sequence[Trouble]) -> Verdict:
+            def verdict(more: Sequence[Trouble]) -> Verdict:
                 return decide(
                     observed,
                     needs=observer.needs(),
                     besides=observer.third_parties,
-                    troubles=told,
+                    troubles=[*told, *more],
                     acceptances=self.acceptances,
                 )
 
-            told = list(troubles(self._config, observer, exitstatus))
-            self.verdict = verdict(told)
-            if self.verdict.decision is Decision.GO and session.exitstatus != pytest.ExitCode.OK:
+            self._decide, self._observer = verdict, observer
+            self._conclude([])
+            if self.is_go and session.exitstatus != pytest.ExitCode.OK:
                 # Somebody else lets this run fail, for a reason that is in no test.
-                ends = say(
-                    "pytest ends with exit code {exitstatus} although no test failed",
-                    exitstatus=int(session.exitstatus),
-                )
-                self.verdict = verdict([*told, Trouble(seen=ends, advice=say("see the warnings above"))])
-            self._write(ended(self._circumstances(observer), self.verdict, observed))
+                self._conclude([_ends_with(int(session.exitstatus))])
         except OSError as error:
-            self.trouble = unwritable(gate_path(self._config), error)
+            self.trouble = unwritable(self._file.path, error)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is not go
             self.trouble = say("the gate could not be decided: {name}: {error}", name=type(error).__name__, error=error)
-        undecided = self.verdict is None or bool(self.verdict.blocking) or bool(self.trouble)
-        if undecided and session.exitstatus == pytest.ExitCode.OK:
+        if not self.is_go and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @property
+    def is_go(self) -> bool:
+        """Whether the answer is go, and written down."""
+        return self.verdict is not None and not self.verdict.blocking and not self.trouble
+
+    def settle(self, code: int | None) -> int | None:
+        """Pytest's last word: its exit code, or None where it ends by an exception. 0 is go, and nothing else is.
+
+        Other plugins have the last word in a run's own hooks; whatever they let pytest end with after the gate was
+        decided, file and exit code say the same.
+        """
+        if self.is_go and code != 0:
+            try:
+                self._conclude([_ends_with(code)])
+            except Exception as error:  # noqa: BLE001 - as above
+                self.trouble = say(
+                    "the gate could not be decided: {name}: {error}", name=type(error).__name__, error=error
+                )
+                with contextlib.suppress(OSError):
+                    self._file.path.unlink(missing_ok=True)
+            told = catalogue(self._config)
+            because = self.verdict.because if self.verdict is not None else ""
+            head = say("{decision}: {because}", decision=_DECISIONS["not decided"], because=self.trouble or because)
+            sys.stderr.write(told(head) + "\n")
+        return int(pytest.ExitCode.TESTS_FAILED) if code == 0 and not self.is_go else code
+
+    def _conclude(self, more: Sequence[Trouble]) -> None:
+        """Decide and write."""
+        from pytest_thermal.reporting.gate_document import ended
+
+        if self._decide is None or self._observer is None:
+            return
+        self.verdict = self._decide(more)
+        circumstances = self._file.circumstances(self._observer, checkout=checkout(Path(__file__).parents[3]))
+        self._file.write(ended(circumstances, self.verdict, self._observer.observed()))
 
     def write_summary(self, terminal: Any) -> None:
         """The decision in one line, and what stands in the way."""
@@ -152,42 +174,21 @@ class GateRun:
         if not self.trouble:
             terminal.write_line(told(say("{gate_file} says it in full", gate_file=GATE_FILE)))
 
-    # ---------------------------------------------------------------------------------------------------------------
 
-    def _circumstances(self, observer: Observer | None) -> Circumstances:
-        from pytest_thermal.reporting.gate_document import Circumstances
+def _ends_with(code: int | None) -> Trouble:
+    from pytest_thermal.reporting.gate import Trouble
 
-        commit, modified = (None, None) if observer is None else checkout(Path(__file__).parents[3])
-        return Circumstances(
-            started_seconds=self._started_seconds,
-            ended_seconds=None if observer is None else time.time(),
-            version=__version__,
-            commit=commit,
-            modified=modified,
-            pytest=pytest.__version__,
-            python=platform.python_version(),
-            host=own_node(self._config),
-            command=list(map(str, self._config.invocation_params.args)),
-            benches=[] if observer is None else observer.benches,
-            runs=[] if observer is None else observer.runs,
-        )
-
-    def _write(self, document: Mapping[str, Any]) -> None:
-        from pytest_thermal.bench import Redactor
-        from pytest_thermal.recording.layout import write_atomically
-        from pytest_thermal.reporting.gate_document import as_text
-
-        active = self._config.stash.get(ACTIVE_BENCH, None)
-        redactor = active.redactor if active is not None else Redactor()
-        clean: Any = redactor.data(dict(document))
-        path = gate_path(self._config)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, as_text(clean).encode("utf-8", "replace"))
+    return Trouble(
+        seen=say("pytest ends by an exception although no test failed")
+        if code is None
+        else say("pytest ends with exit code {exitstatus} although no test failed", exitstatus=code),
+        advice=say("see the warnings above"),
+    )
 
 
 def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iterator[Trouble]:
     """What happened to the run as a whole."""
-    from pytest_thermal.reporting.gate import Trouble, doubts
+    from pytest_thermal.reporting.gate import Trouble, doubts, few_of_a_kind, twins, unseen
 
     if config.option.collectonly:
         yield Trouble(
@@ -220,6 +221,15 @@ def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iter
             likely=say("a test ended its process, or the machine ran out of memory"),
             advice=say("pytest suites --gate, without -n"),
         )
+    if config.getoption("lf", False):
+        yield Trouble(
+            seen=say("only what failed last time was to be run (--lf)"), advice=say("pytest suites --gate, without it")
+        )
+    if sys.flags.optimize:
+        yield Trouble(
+            seen=say("Python was started with -O, which leaves asserts out"),
+            advice=say("without -O, and without $PYTHONOPTIMIZE"),
+        )
     for kind, folder in (("access", "suites/supernode"), ("thermal", "suites/thermal")):
         # What a fleet's nodes brought back are thermal runs, judged one by one.
         known = {kind, "fleet"} if kind == "thermal" else {kind}
@@ -230,8 +240,15 @@ def troubles(config: pytest.Config, observer: Observer, exitstatus: int) -> Iter
                 advice=say("pytest suites --gate"),
             )
     named = next((bench["name"] for bench in observer.benches if not bench["simulated"]), None)
-    for run in observer.runs:
-        yield from doubts(run, named)
+    now_seconds, oldest_seconds = time.time(), oldest(config)
+    found = [
+        doubt
+        for run in observer.runs
+        for doubt in doubts(run, named, now_seconds=now_seconds, oldest_seconds=oldest_seconds)
+    ]
+    yield from few_of_a_kind(found)
+    yield from twins(observer.runs)
+    yield from unseen(observer.benches, observer.runs, fleet_nodes=observer.fleet_nodes)
 
 
 def item_lines(items: Sequence[Item], told: Callable[[str], str] = str) -> Iterator[str]:
@@ -297,6 +314,23 @@ def checkout(folder: Path) -> tuple[str | None, bool | None]:
         return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
     except (OSError, subprocess.SubprocessError):
         return None, None
+
+
+def oldest(config: pytest.Config) -> float:
+    """How long ago a run may have ended that is judged again, in seconds.
+
+    Raises:
+        pytest.UsageError: the ini file's value is no duration.
+    """
+    from pytest_thermal.bench import parse_duration
+
+    text = str(config.getini(options.GATE_OLDEST))
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise pytest.UsageError(
+            say("ini key {gate_oldest}: {text!r}: {error}", gate_oldest=options.GATE_OLDEST, text=text, error=error)
+        ) from None
 
 
 def _acceptances(config: pytest.Config) -> tuple[Acceptance, ...]:

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_thermal.model.kinds import Kind, kind_of
 from pytest_thermal.model.said import plain, say, unpacked
 from pytest_thermal.plugin.keys import ACTIVE_BENCH, FINDINGS, FLEET, FLEET_NOT_ASKED, THERMAL
+from pytest_thermal.recording.layout import SEAL
 from pytest_thermal.reporting.gate import Need
 from pytest_thermal.reporting.observed import How, Observed, finding_of, plain_finding
 
 if TYPE_CHECKING:
+    from pytest_thermal.bench import Bench
     from pytest_thermal.model import Finding
     from pytest_thermal.plugin.fleet_checks.session import FleetSession
     from pytest_thermal.plugin.thermal_checks.session import ThermalSession
+    from pytest_thermal.recording import Recording
 
 ACCESS_FIXTURES = frozenset({"access"})
 THERMAL_FIXTURES = frozenset({"thermal", "thermal_run"})
@@ -28,6 +32,7 @@ FLEET_FIXTURES = frozenset({"fleet"})
 SUBJECTS = ("node", "temperature", "place", "domain", "phase", "sensor", "device")
 TRIED_ON_REQUEST = frozenset({"quota_tried"})
 """Access checks that cost what nobody asked for: the gate does not need them."""
+UNSEALED = "run.json: it has no checksum of its own"
 _LONGEST_MESSAGE = 2000
 _WORST_LAST = (How.PASSED, How.EXPECTED, How.SKIPPED, How.BROKEN, How.FAILED)
 
@@ -39,7 +44,11 @@ class Observer:
         self._config = config
         self._collected: dict[str, dict[str, Any]] = {}
         self._deselected: dict[str, dict[str, Any]] = {}
+        self._found: list[pytest.Item] = []
+        """Every test that was collected, until it is known which stay."""
         self._ended: dict[tuple[str, str], Observed] = {}
+        self._tries: dict[str, tuple[How, str]] = {}
+        """The worst that each test of this process came to in any try, and what it said: others may call it a pass."""
         self._unknown: dict[str, None] = {}
         """Tests that xdist's workers collected, for where no worker lives to tell which are critical."""
         self._needs: dict[Need, None] = {}
@@ -50,6 +59,8 @@ class Observer:
         self.third_parties: list[Finding] = []
         self.collection_errors: list[str] = []
         self.lost_workers: list[str] = []
+        self.fleet_nodes: int | None = None
+        """How many nodes the fleet that was judged has; None where none was."""
         self.interrupted = ""
 
     # ------------------------------------------------------------------------------------------- what the run comes to
@@ -78,6 +89,8 @@ class Observer:
         self.kinds.update(told["kinds"])
         self.benches += [bench for bench in told["benches"] if bench not in self.benches]
         self.runs += [run for run in told["runs"] if run not in self.runs]
+        if told["fleet_nodes"] is not None:
+            self.fleet_nodes = max(self.fleet_nodes or 0, told["fleet_nodes"])
         self.third_parties += [finding_of(found) for found in told["third_parties"]]
         self.collection_errors += [error for error in told["collection_errors"] if error not in self.collection_errors]
 
@@ -100,6 +113,7 @@ class Observer:
             if active is None or (active.is_fallback and kinds <= {"thermal", "fleet"})
             else [_bench(active)],
             "runs": ([] if thermal is None else _runs(thermal)) + ([] if fleet is None else _fleet_runs(fleet)),
+            "fleet_nodes": None if fleet is None or "fleet" not in kinds else len(fleet.roster.nodes),
             "third_parties": [] if thermal is None else [plain_finding(found) for found in thermal.by_third_parties],
             "collection_errors": self.collection_errors,
         }
@@ -109,8 +123,17 @@ class Observer:
     # ---------------------------------------------------------------------------------------------------------- hooks
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Which tests there are."""
+        """Which tests there are, and which somebody took out without a word."""
         self._collected = {item.nodeid: _known(item) for item in session.items}
+        staying = set(map(id, session.items))  # by identity: xdist gives tests other ids on the way
+        told = self._collected.keys() | self._deselected.keys()
+        gone = [item for item in self._found if id(item) not in staying and item.nodeid not in told]
+        self._deselected |= {item.nodeid: _known(item) for item in gone}
+        self._found.clear()
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Which tests were found, before anybody takes some out."""
+        self._found.append(item)
 
     def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
         """Which tests were left out."""
@@ -134,6 +157,11 @@ class Observer:
             told["simulated"] = _is_simulated(item, told["findings"])
             told["message"] = _message(error)
             told["measured_bad"] = call.when == "call" and _is_measured_bad(error)
+            how = _raised(error, measured_bad=told["measured_bad"])
+            worst = self._tries.get(item.nodeid, (How.PASSED, ""))
+            if _WORST_LAST.index(how) > _WORST_LAST.index(worst[0]):
+                worst = self._tries[item.nodeid] = how, told["message"]
+            told["worst"] = [str(worst[0]), worst[1]]
             vars(report)["thermal"] = plain(told)
         return report
 
@@ -141,13 +169,18 @@ class Observer:
         """How a test ended; the worst of its phases counts."""
         if hasattr(self._config, "workerinput"):
             return
+        told = getattr(report, "thermal", None)
         how = _how(report)
+        if how in (None, How.PASSED) and told is not None:
+            # Whoever rewrites a report or tries a test again until it passes changes nothing of what was measured.
+            worst, message = told["worst"]
+            if worst != How.PASSED:
+                how, told = How(worst), {**told, "message": message}
         if how is None:
             return
         worker = str(getattr(report, "worker_id", ""))
         key = (report.nodeid, worker)
         before = self._ended.get(key)
-        told = getattr(report, "thermal", None)
         now = _ended(report, how, told, worker)
         if before is None or _WORST_LAST.index(now.how) > _WORST_LAST.index(before.how):
             self._ended[key] = now if now.findings or before is None else _with_findings(now, before)
@@ -239,6 +272,17 @@ def _how(report: pytest.TestReport) -> How | None:
     return How.PASSED if report.passed and report.when == "call" else None
 
 
+def _raised(error: BaseException | None, *, measured_bad: bool) -> How:
+    """What a test came to by itself, whatever its report says."""
+    if error is None:
+        return How.PASSED
+    if isinstance(error, pytest.xfail.Exception):
+        return How.EXPECTED
+    if isinstance(error, pytest.skip.Exception):
+        return How.SKIPPED
+    return How.FAILED if measured_bad else How.BROKEN
+
+
 def _is_measured_bad(error: BaseException | None) -> bool:
     """Whether a test said that what it looked at is bad: an assertion, or `pytest.fail`; a timeout is neither."""
     if isinstance(error, pytest.fail.Exception):
@@ -298,11 +342,19 @@ def _fleet_runs(session: FleetSession) -> list[dict[str, Any]]:
             "bench": run.bench,
             "host": node,
             "recorded": _utc(run.phases[0].start_seconds if run.phases else None),
+            "ended": _utc(run.end_seconds),
             "simulated": run.simulated,
-            "changed": list(run.changed),
+            "changed": [*run.changed, *([] if run.sealed or run.state != "finished" else [UNSEALED])],
+            "samples": run.samples,
+            "cards": len({card.device for card in run.cards if kind_of(card.device) is Kind.ACCELERATOR}),
         }
         for node, run in session.judgement.runs.items()
     ]
+
+
+def _changed(recording: Recording) -> list[str]:
+    unsealed = recording.state == "finished" and SEAL not in recording.facts
+    return [*recording.changed, *([UNSEALED] if unsealed else [])]
 
 
 def _utc(start: object) -> str | None:
@@ -320,6 +372,7 @@ def _bench(active: Any) -> dict[str, Any]:
         "chosen_by": clean(active.chosen_by),
         "simulated": bool(bench.demo),
         "fault": active.fault or active.thermal_fault or "",
+        **({} if bench.demo else _counted(bench)),  # the simulated machine has two cards, whatever its files say
         "domains": [
             {"name": domain.name, "gateway": "embedded demo gateway" if bench.demo else clean(domain.base_url)}
             for domain in bench.domains
@@ -327,11 +380,27 @@ def _bench(active: Any) -> dict[str, Any]:
     }
 
 
+def _counted(bench: Bench) -> dict[str, int]:
+    """How many accelerators a node has by the bench's files, and how many nodes there are."""
+    found = {}
+    cards = (
+        len(bench.monitor.gpu_indices)
+        if bench.monitor.gpu_indices is not None
+        else bench.cluster and bench.cluster.gpu_per_node
+    )
+    if cards:
+        found["cards"] = cards
+    if bench.cluster is not None and bench.cluster.node_count:
+        found["nodes"] = bench.cluster.node_count
+    return found
+
+
 def _runs(session: ThermalSession) -> list[dict[str, Any]]:
     """The thermal run that this process made or judged, without reading its samples again."""
+    from pytest_thermal.findings.subjects import is_heated
     from pytest_thermal.plugin.thermal_checks.replay_session import ReplaySession
     from pytest_thermal.recording import RecordingError
-    from pytest_thermal.recording.layout import read_run_json
+    from pytest_thermal.recording.layout import read_run_json, samples_checksum
 
     path = session.path
     if path is None:
@@ -352,7 +421,12 @@ def _runs(session: ThermalSession) -> list[dict[str, Any]]:
             "bench": str(facts.get("bench", "")),
             "host": str(host.get("name", "") if isinstance(host, dict) else host or ""),
             "recorded": _utc(start),
+            "ended": _utc(facts.get("end_seconds")),
             "simulated": bool(session.simulated),
-            "changed": list(recording.changed) if recording is not None else [],
+            "changed": _changed(recording) if recording is not None else [],
+            "samples": samples_checksum(facts),
+            "cards": len(
+                {one.device for one in session.sensors if is_heated(one) and kind_of(one.device) is Kind.ACCELERATOR}
+            ),
         }
     ]

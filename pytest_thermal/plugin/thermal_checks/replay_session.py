@@ -26,7 +26,9 @@ class ReplaySession(ThermalSession):
     """A run, or a log from elsewhere, that is judged again."""
 
     def __init__(self, config: pytest.Config, recording: Recording) -> None:
-        super().__init__(config, demo=bool(recording.facts.get("simulated", False)))
+        from pytest_thermal.findings import is_simulated
+
+        super().__init__(config, demo=is_simulated(recording.facts))
         self._recording = recording
 
     @property

@@ -12,6 +12,7 @@ from pytest_thermal.analysis import SETTLING_RATES
 from pytest_thermal.findings import Limit, Limits, finding_as_json
 from pytest_thermal.findings.judgement import told_finding
 from pytest_thermal.findings.phase import phase_finding
+from pytest_thermal.findings.run_facts import is_simulated
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.phases import PHASES
 from pytest_thermal.model.said import unpacked
@@ -44,7 +45,7 @@ class Subject:
     @property
     def simulated(self) -> bool:
         """Whether the bench was the demo bench."""
-        return bool(self.summary.get("simulated")) or bool(self.recording.facts.get("simulated"))
+        return bool(self.summary.get("simulated")) or is_simulated(self.recording.facts)
 
     @cached_property
     def findings(self) -> tuple[Mapping[str, Any], ...]:
