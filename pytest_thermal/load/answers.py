@@ -64,6 +64,10 @@ class Answer:
     completion_tokens: int | None = None
     text: str = ""
     retry_after_seconds: float | None = None
+    limit: str = ""
+    """Which limit refused it (`access.limit_met`); empty for none."""
+    domain: str = ""
+    """Whose gateway was asked."""
 
     @property
     def ok(self) -> bool:

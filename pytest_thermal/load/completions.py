@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 from pydantic_core import from_json, to_json
 
+from pytest_thermal.access.limits import limit_met
 from pytest_thermal.access.reading import error_text, quote
 from pytest_thermal.load.alike import Alike
 from pytest_thermal.load.answers import Answer
@@ -37,7 +38,9 @@ def read_refusal(answer: Answer, *, status: int, reason: str, fields: Fields, bo
     """An answer that is no 2xx."""
     answer.retry_after_seconds = retry_after_seconds(httpx.Headers(fields))
     answer.trouble = f"{status} {reason}".strip()
-    answer.detail = _quoted(status, reason, fields, body)
+    exchange = _exchange(status, reason, fields, body)
+    answer.detail = quote(error_text(exchange))
+    answer.limit = limit_met(exchange)
 
 
 def read_whole(answer: Answer, *, status: int, reason: str, fields: Fields, body: bytes) -> None:
@@ -135,8 +138,12 @@ def _read(text: bytes) -> Any:
 
 
 def _quoted(status: int, reason: str, fields: Fields, body: bytes) -> str:
+    return quote(error_text(_exchange(status, reason, fields, body)))
+
+
+def _exchange(status: int, reason: str, fields: Fields, body: bytes) -> Exchange:
     headers = httpx.Headers(fields)
-    return quote(error_text(Exchange(method="POST", url="", status=status, reason=reason, headers=headers, body=body)))
+    return Exchange(method="POST", url="", status=status, reason=reason, headers=headers, body=body)
 
 
 def _words(message: Any) -> str:

@@ -128,11 +128,12 @@ def test_a_slow_card_is_found_by_its_time_constant(tmp_path: Path) -> None:
 
 def test_too_few_cards_are_no_fleet(tmp_path: Path) -> None:
     write_node(tmp_path, "n01", cards=2)
-    write_node(tmp_path, "n02", cards=2)
+    write_node(tmp_path, "n02", cards=2, rises={0: 9.0})
     fleet = judged(tmp_path)
     found = fleet.finding("consistency", card_of(0))
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "4 members are too few" in found.seen
+    assert "furthest from the median: n02 gpu0" in found.likely
     assert node(fleet, "n01").outcome is Outcome.PASSED
 
 

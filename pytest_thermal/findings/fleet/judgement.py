@@ -282,12 +282,15 @@ class FleetJudgement:
         return judge_fleet(members, least_deviation=max(least, 1e-9))
 
     def slow(self, name: str) -> Consistent | None:
-        """A node's throughput where it is too far below the others'."""
+        """A node's throughput where it is too far below the others', or where that cannot be told."""
+        if self.throughput.median is None:
+            return None
         return next(
             (
                 one
                 for one in self.throughput.members
-                if one.member.key == name and one.consistent is Answer.NO and one.deviation < 0
+                if one.member.key == name
+                and ((one.consistent is Answer.NO and one.deviation < 0) or one.consistent is Answer.UNKNOWN)
             ),
             None,
         )
