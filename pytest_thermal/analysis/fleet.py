@@ -153,7 +153,7 @@ def judge_fleet(
     values = np.array([member.value for member in members])
     median = float(np.median(values))
     own, effects = _polish(values - median, members, least_deviation)
-    free = max(len(members) - len(effects), 1)
+    free = max(len(members) - sum(1 for place in effects if place.effect), 1)
     scale = robust_sigma(own) * math.sqrt(len(members) / free)
     bound = scale * _doubt(free)
     threshold = max(_cut(len(members)) * bound, least_deviation)

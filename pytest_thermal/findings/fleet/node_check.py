@@ -159,6 +159,21 @@ def _whole(fleet: FleetJudgement, name: str, run: NodeRun) -> Iterator[Remark]:
             else say("the gateway was not reached from this node"),
             say("pytest suites/supernode on that node says at which layer"),
         )
+    outdated, twins = fleet.outdated(name), fleet.twins(name)
+    if outdated:
+        yield _open(
+            outdated,
+            say(
+                "its run did not start, or was not brought back, and an earlier one lies here; or its clock is far off"
+            ),
+            say("run it again, or bring its newest run back"),
+        )
+    if twins:
+        yield _open(
+            say("its cards are those of {others} too, by their UUIDs", others=joined(", ", twins[:3])),
+            say("one machine under several names: another one was not measured; or a card was moved after its run"),
+            say("look at the list of hosts for an alias; run both again, at one time"),
+        )
     different = fleet.not_comparable(name)
     if different:
         yield _open(
