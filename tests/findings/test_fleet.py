@@ -412,7 +412,7 @@ def test_an_empty_folder_passes_nothing(tmp_path: Path) -> None:
     assert len(PHASES) > 0
 
 
-# --------------------------------------------------------------------------------- nobody is blamed, or passed, by guess
+# ---------------------------------------------------------------------------------- nobody is blamed or passed by guess
 
 
 @pytest.mark.parametrize("nodes", [2, 4])
