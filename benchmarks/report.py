@@ -188,6 +188,8 @@ def invented(cards: int, hours: float, period: float):
         prompt_tokens=np.full(starts.size, 50.0),
         completion_tokens=np.full(starts.size, 128.0),
         phase=Labels.of(["steady"] * starts.size),
+        domain=Labels.of(["rack-1"] * starts.size),
+        limit=Labels.of([""] * starts.size),
     )
     recording = Recording(
         path=Path("invented"), state="finished", series=series, phases=phases, notes=(), requests=requests

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from pytest_thermal.analysis.coverage import LEAST_COVERAGE, MOST_GAP_TICKS
 from pytest_thermal.analysis.drift import FAILS_AT
-from pytest_thermal.analysis.fleet import LEAST_DEVIATION, LEAST_SETTLING_APART, LEAST_THROUGHPUT_APART
+from pytest_thermal.analysis.fleet import (
+    LEAST_DEVIATION,
+    LEAST_PLACE_APART,
+    LEAST_SETTLING_APART,
+    LEAST_THROUGHPUT_APART,
+)
 from pytest_thermal.analysis.load_proof import LEAST_HELD
 from pytest_thermal.analysis.loop_faults import WARMEST_IDLE
 from pytest_thermal.analysis.own_time import LEAST_OWN_SHARE
@@ -116,6 +121,7 @@ _CHANGEABLE: tuple[tuple[str, float, str], ...] = (
     ("drift_most", FAILS_AT, "celsius"),
     ("throughput_least", LEAST_HELD, "ratio"),
     ("consistency_least", LEAST_DEVIATION, "celsius"),
+    ("consistency_place_least", LEAST_PLACE_APART, "celsius"),
     ("consistency_settling_least", LEAST_SETTLING_APART, "ratio"),
     ("consistency_throughput_least", LEAST_THROUGHPUT_APART, "ratio"),
 )

@@ -66,6 +66,10 @@ class Answer:
     retry_after_seconds: float | None = None
     words: str = ""
     """All that a refusal of the request's form says, to learn from."""
+    limit: str = ""
+    """Which limit refused it (`access.limit_met`); empty for none."""
+    domain: str = ""
+    """Whose gateway was asked."""
 
     @property
     def ok(self) -> bool:

@@ -77,4 +77,6 @@ class Books:
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
             phase=phase,
+            domain=answer.domain,
+            limit=answer.limit,
         )

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 from pydantic_core import from_json, to_json
 
+from pytest_thermal.access.limits import limit_met
 from pytest_thermal.access.reading import error_in, error_text, error_words, gave_up, quote, told_error, usage_in
 from pytest_thermal.load.alike import Alike
 from pytest_thermal.load.answers import Answer
@@ -52,9 +53,11 @@ def read_refusal(answer: Answer, *, status: int, reason: str, fields: Fields, bo
     """An answer that is no 2xx."""
     answer.retry_after_seconds = retry_after_seconds(httpx.Headers(fields))
     answer.trouble = f"{status} {reason}".strip()
-    answer.detail = _quoted(status, reason, fields, body)
+    exchange = _exchange(status, reason, fields, body)
+    answer.detail = quote(error_text(exchange))
+    answer.limit = limit_met(exchange)
     if status in (400, 422):
-        answer.words = error_words(_exchange(status, reason, fields, body))
+        answer.words = error_words(exchange)
 
 
 def read_whole(answer: Answer, *, status: int, reason: str, fields: Fields, body: bytes) -> None:

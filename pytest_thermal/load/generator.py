@@ -29,9 +29,10 @@ Burn = Callable[[float], Awaitable[str]]
 class Way:
     """One domain as the generator uses it."""
 
-    def __init__(self, engine: Engine, *, model: str) -> None:
+    def __init__(self, engine: Engine, *, model: str, name: str = "") -> None:
         self.engine = engine
         self.model = model
+        self.name = name
         self.dialect = Dialect()
 
     @classmethod
@@ -43,7 +44,7 @@ class Way:
             connect_seconds=orders.connect_seconds,
             read_seconds=orders.read_seconds,
         )
-        return cls(Engine(target, os.environ), model=domain.model or "")
+        return cls(Engine(target, os.environ), model=domain.model or "", name=domain.name)
 
 
 class Lane:
@@ -181,6 +182,7 @@ class Generator:
             answer = await lane.connection.send(body)
         finally:
             issued.in_flight -= 1
+        answer.domain = lane.way.name
         self._ledger.enter(answer, phase=phase, due_seconds=due_seconds)
         lane.conversation.took(answer.text, ok=answer.ok)
         if lane.way.dialect.learn(answer.status, answer.words):

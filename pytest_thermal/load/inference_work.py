@@ -76,7 +76,12 @@ def inference_work(
         raise LoadError(say("compute bursts are asked for, and nothing burns them"), remedy="inference_ratio = 1")
     orders = InferenceOrders(
         domains=tuple(
-            DomainOrders(base_url=domain.base_url, key=domain.key, model=domain.route.default or domain.route.fallback)
+            DomainOrders(
+                base_url=domain.base_url,
+                key=domain.key,
+                model=domain.route.default or domain.route.fallback,
+                name=domain.name,
+            )
             for domain in domains
         ),
         connect_seconds=timeouts.connect_seconds,

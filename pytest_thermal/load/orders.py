@@ -25,6 +25,7 @@ class DomainOrders:
     key: SecretStr | None
     model: str | None
     """None for the first that the gateway lists."""
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,8 @@ class Finished(NamedTuple):
     completion_tokens: int | None
     phase: str
     due_seconds: float | None
+    domain: str = ""
+    limit: str = ""
 
     @classmethod
     def of(cls, answer: Answer, *, phase: str, due_seconds: float | None) -> Finished:
@@ -45,6 +47,8 @@ class Finished(NamedTuple):
             answer.completion_tokens,
             phase,
             due_seconds,
+            answer.domain,
+            answer.limit,
         )
 
     @property
@@ -59,6 +63,8 @@ class Finished(NamedTuple):
             detail=self.detail,
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.completion_tokens,
+            domain=self.domain,
+            limit=self.limit,
         )
 
 

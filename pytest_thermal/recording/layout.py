@@ -30,8 +30,11 @@ REPORT = "report.html"
 """A view of the run and no part of it: made from the rest at any time, and so not sealed with it."""
 SETTINGS = ("settings.json", "config.toml")
 
-REQUEST_COLUMNS = ("start", "ttft", "latency", "status", "error", "prompt_tokens", "completion_tokens", "phase")
-"""``start`` in unix seconds, ``ttft`` and ``latency`` in seconds; empty where there is none."""
+REQUEST_COLUMNS = (
+    "start", "ttft", "latency", "status", "error", "prompt_tokens", "completion_tokens", "phase", "domain", "limit",
+)  # fmt: skip
+"""``start`` in unix seconds, ``ttft`` and ``latency`` in seconds; empty where there is none. ``domain`` is whose
+gateway was asked, ``limit`` the limit that refused it (`access.limits`). Older runs lack these two."""
 
 OWN = "recorder."
 """Columns of this prefix say how the sampling itself went; they are no sensors of the bench."""

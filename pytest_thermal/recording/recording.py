@@ -71,6 +71,10 @@ class Requests:
     completion_tokens: FloatArray
     """NaN where the answer did not say."""
     phase: Labels
+    domain: Labels
+    """Whose gateway was asked; empty where the run does not say."""
+    limit: Labels
+    """Which limit refused it; empty for none, and where the run does not say."""
 
     def __len__(self) -> int:
         return int(self.start_seconds.size)

@@ -14,7 +14,7 @@ from pytest_thermal.recording.labels import Labels, joined
 from pytest_thermal.recording.recording import Requests
 
 NUMBERS = ("start", "ttft", "latency", "status", "prompt_tokens", "completion_tokens")
-TEXTS = ("error", "phase")
+TEXTS = ("error", "phase", "domain", "limit")
 _QUOTE = b'"'
 
 
@@ -48,6 +48,8 @@ def parse_requests(content: bytes) -> tuple[Requests, tuple[str, ...]]:
             prompt_tokens=table["prompt_tokens"],
             completion_tokens=table["completion_tokens"],
             phase=joined(texts["phase"]),
+            domain=joined(texts["domain"]),
+            limit=joined(texts["limit"]),
         ),
         remarks,
     )
@@ -113,12 +115,23 @@ def _labels(cells: Cells, lines: IndexArray, at: IndexArray, instead: Mapping[in
         new |= own
         new[1:] |= own[:-1]
     firsts = np.flatnonzero(new)
-    told = [
-        instead[line] if line in instead else cells.text(cell)
-        for line, cell in zip(lines[firsts].tolist(), at[firsts].tolist(), strict=True)
-    ]
-    runs = Labels.of(told)
+    runs = Labels.of(_texts(cells, lines[firsts], at[firsts], instead))
     return Labels(different=runs.different, codes=np.repeat(runs.codes, np.diff(np.append(firsts, at.size))))
+
+
+def _texts(cells: Cells, lines: IndexArray, at: IndexArray, instead: Mapping[int, str]) -> list[str]:
+    """One a line. Short ones are read once each, however they take turns, as the domains of a load do."""
+    known: dict[tuple[int, int], str] = {}
+    found = []
+    length = (cells.ends[at] - cells.starts[at]).tolist()
+    for line, cell, key in zip(
+        lines.tolist(), at.tolist(), zip(cells.words(at).tolist(), length, strict=True), strict=True
+    ):
+        text = instead.get(line) if instead else None
+        if text is None and key[1] <= WORD:
+            text = known.get(key) or known.setdefault(key, cells.text(cell))
+        found.append(cells.text(cell) if text is None else text)
+    return found
 
 
 def _line(cells: Cells, line: int) -> str:

@@ -52,6 +52,9 @@ class RequestRow:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     phase: str = ""
+    domain: str = ""
+    limit: str = ""
+    """The limit that refused it; empty for none."""
 
 
 class RequestsFile:
@@ -227,7 +230,7 @@ def _request_line(row: RequestRow) -> str:
     error = _cell(" ".join(row.error.split())) if row.error else ""
     return (
         f"{row.start_seconds:.6f},{_seconds(row.ttft_seconds)},{_seconds(row.latency_seconds)},{status},{error},"
-        f"{prompt},{completion},{_cell(row.phase)}\n"
+        f"{prompt},{completion},{_cell(row.phase)},{_cell(row.domain)},{_cell(row.limit)}\n"
     )
 
 

@@ -89,6 +89,8 @@ def requests(recording: Recording) -> Iterator[Table]:
         "error": np.array(list(found.error), dtype=str),
         "prompt_tokens": found.prompt_tokens,
         "completion_tokens": found.completion_tokens,
+        "domain": np.array(list(found.domain), dtype=str),
+        "limit": np.array(list(found.limit), dtype=str),
         **_of_run(recording, len(found)),
     }
 

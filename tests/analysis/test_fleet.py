@@ -99,11 +99,16 @@ def test_half_of_the_fleet_may_be_wrong_without_moving_the_median_far() -> None:
 
 
 def test_four_members_are_no_fleet() -> None:
-    found = judge_fleet(fleet(6)[:4])
+    found = judge_fleet(warmer(fleet(6)[:4], 8.0, key="node0 gpu1"))
     assert {judged.consistent for judged in found.members} == {Answer.UNKNOWN}
-    assert found.median is None
-    assert "4 members" in found.reason
+    assert "4 members are too few" in found.reason
     assert judge_fleet([]).members == ()
+
+
+def test_four_members_that_agree_are_consistent_and_one_alone_is_nothing() -> None:
+    found = judge_fleet(fleet(6)[:4])
+    assert {judged.consistent for judged in found.members} == {Answer.YES}
+    assert {judged.consistent for judged in judge_fleet(fleet(6)[:1]).members} == {Answer.UNKNOWN}
 
 
 def test_two_cards_make_no_place() -> None:

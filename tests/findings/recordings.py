@@ -124,6 +124,8 @@ def requests(starts: Floats, latency: Floats, status: Sequence[int] = (), error:
         prompt_tokens=np.full(count, 50.0),
         completion_tokens=np.full(count, 128.0),
         phase=Labels.of(["steady"] * count),
+        domain=Labels.of([""] * count),
+        limit=Labels.of([""] * count),
     )
 
 

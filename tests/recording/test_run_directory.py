@@ -88,15 +88,18 @@ def test_requests_are_whole_lines_of_the_designed_columns(tmp_path: Path) -> Non
             prompt_tokens=12,
             completion_tokens=32,
             phase="steady",
+            domain="rack-1",
         ),
-        RequestRow(start_seconds=2.0, latency_seconds=30.0, error='timed out,\n "read"', phase="steady"),
+        RequestRow(
+            start_seconds=2.0, error='timed out,\n "read"', phase="steady", latency_seconds=30.0, limit="tokens"
+        ),
     )
     requests.close()
     RequestsFile(run).close()
     lines = (run / "requests.csv").read_text(encoding="utf-8").splitlines()
     assert lines[:2] == [
-        "start,ttft,latency,status,error,prompt_tokens,completion_tokens,phase",
-        "1.250000,0.050000,0.670000,200,,12,32,steady",
+        "start,ttft,latency,status,error,prompt_tokens,completion_tokens,phase,domain,limit",
+        "1.250000,0.050000,0.670000,200,,12,32,steady,rack-1,",
     ]
     assert len(lines) == 3
     read = read_run(run).requests
@@ -106,6 +109,7 @@ def test_requests_are_whole_lines_of_the_designed_columns(tmp_path: Path) -> Non
     assert read.latency_seconds.tolist() == [0.67, 30.0]
     assert str(read.ttft_seconds.tolist()) == "[0.05, nan]"
     assert list(read.phase) == ["steady", "steady"]
+    assert (list(read.domain), list(read.limit)) == (["rack-1", ""], ["", "tokens"])
 
 
 def test_a_summary_is_sealed_with_the_rest(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ from pytest_thermal.recording.words import sensor_from_json
 
 _OF_A_RUN = re.compile(r"\d{8}T\d{6}Z_(?P<host>.+?)(?:-\d+)?")
 """The name of a run directory: when it began, and on which host."""
+_UNIQUE = re.compile(r"(?:GPU-|MIG-)?[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+"""A UUID; a number or an address on a bus is the same in every machine."""
 MOST_COUNTED = 100_000
 COMPARED = "settled"
 """The check whose subjects are compared between nodes: every heated temperature, but single cores of a processor."""
@@ -49,6 +51,8 @@ class FoundRun:
     """Names of the nodes that it was made together with, its own too."""
     count: int = 0
     """How many nodes these were; 0 where it was alone."""
+    cards: frozenset[str] = frozenset()
+    """What tells its accelerators from all others in the world; empty where nothing does."""
     is_log: bool = False
     trouble: str = ""
     """Why it cannot be read."""
@@ -127,7 +131,9 @@ def _runs(folder: Path, notes: list[str]) -> Iterator[FoundRun]:
         notes.append(say("{folder}: cannot be read: {error}", folder=folder, error=error.strerror))
         return
     names = {entry.name for entry in entries}
-    if RUN in names or (SAMPLES in names and _OF_A_RUN.fullmatch(folder.name)):
+    # One that is called as a run and holds none was copied in part, or its node died at once: it must be missed.
+    inside = {entry.name for entry in entries if entry.is_dir()} - {SAMPLES}
+    if RUN in names or (_OF_A_RUN.fullmatch(folder.name) and not inside):
         yield _run(folder)
         return
     for entry in entries:
@@ -156,6 +162,7 @@ def _run(path: Path) -> FoundRun:
         sensors=compared(_sensors(facts)),
         together=_together(facts),
         count=_count(facts),
+        cards=frozenset(one.identity for one in _sensors(facts) if _UNIQUE.fullmatch(one.identity)),
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_thermal.analysis.fleet import Consistent, Place
+from pytest_thermal.analysis.answers import Answer
+from pytest_thermal.analysis.fleet import LEAST_MEMBERS, Consistent, Place
 from pytest_thermal.findings.fleet.side_by_side import (
     CARD,
     NODE,
+    OF_NODES,
     RESISTANCE,
     SETTLING,
     Compared,
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 LONGEST = 480
 """Characters of what was seen where several cards stand out."""
 _MOST_TOLD = 4
+OF_HEAT = ("rise", "peak", RESISTANCE)
+"""Figures by which a place is judged, in °C, a resistance at the fleet's usual power."""
 _PLURALS = {
     "rack": say("racks"),
     "slot": say("slots"),
@@ -36,7 +41,7 @@ _PLURALS = {
     "manifold": say("manifolds"),
     "card slot": say("card slots"),
 }
-_WORDS = {
+FIGURES = {
     "rise": say("rise"),
     "peak": say("peak"),
     RESISTANCE: say("resistance"),
@@ -61,6 +66,7 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
         by_card.setdefault(card.node, []).append((one, member))
     if by_card:
         return _outliers(fleet, family, sensor, by_card, warnings)
+    _require_judged(family, sensor)
     rise = family.of("rise")
     if rise is None or rise.found.median is None:
         few = rise.found.reason if rise is not None else say("no card has a rise")
@@ -83,6 +89,14 @@ def consistency_verdict(fleet: FleetJudgement, sensor: str) -> Verdict:
         raise OpenError(
             say("{sensor} cannot be compared in any node: {why}", sensor=sensor, why=why),
             advice=say("test_node of each says why"),
+        )
+    if len(rise.found.members) < LEAST_MEMBERS:
+        warnings.append(
+            say(
+                "{count} cards have no spread of their own: they agree within what chips of one kind may differ by, "
+                "and no more is known",
+                count=len(rise.found.members),
+            )
         )
     furthest = max(own, key=lambda one: abs(one.own))
     node = family.cards[furthest.member.key].node
@@ -146,10 +160,11 @@ def _outliers(
         allowed=_number(compared, compared.allowed),
         origin=compared.limit_origin,
     )
+    where = _whole(family, sensor, {card for found in by_node.values() for card in _cards(family, found)})
     return failed(
         shortened(seen, LONGEST),
-        likely=_likely(compared, warm=warm),
-        advice=_advice(compared, warm=warm),
+        likely=_likely(compared, where, warm=warm),
+        advice=_advice(compared, where, warm=warm),
         evidence={
             **_evidence(compared, member),
             "node": ", ".join(node for node, _ in worst_first),
@@ -181,7 +196,7 @@ def _evidence(one: Compared, member: Consistent) -> dict[str, Scalar]:
 def _said(one: Compared, member: Consistent) -> str:
     value, off = member.member.value / one.scale, member.own / one.scale
     told = {
-        "figure": _WORDS[one.figure],
+        "figure": FIGURES[one.figure],
         "value": _number(one, value),
         "own": f"{off:+.{one.decimals}f}",
         "median": _number(one, one.median),
@@ -207,7 +222,73 @@ def _place_words(card: Card, fleet: FleetJudgement) -> str:
     return say(" ({places})", places=joined(", ", known)) if known else ""
 
 
-def _likely(one: Compared, *, warm: bool) -> str:
+def _cards(family: Family, found: Sequence[tuple[Compared, Consistent]]) -> Iterator[tuple[str, str]]:
+    yield from ((card.node, card.sensor) for _, member in found for card in (family.cards[member.member.key],))
+
+
+def _require_judged(family: Family, sensor: str) -> None:
+    """That no figure of this sensor is left open."""
+    for one in family.compared:
+        unknown = [
+            member
+            for member in one.found.members
+            if member.consistent is Answer.UNKNOWN and family.cards[member.member.key].sensor == sensor
+        ]
+        if not unknown or one.found.median is None:
+            continue
+        furthest = max(unknown, key=lambda member: abs(member.own))
+        card, values = family.cards[furthest.member.key], [member.member.value / one.scale for member in unknown]
+        raise OpenError(
+            say(
+                "{sensor} cannot be judged by its {figure}, {least} to {most}: {why}",
+                sensor=sensor,
+                figure=FIGURES[one.figure],
+                least=_number(one, min(values)),
+                most=_number(one, max(values)),
+                why=furthest.reason,
+            ),
+            likely=say(
+                "one of them is off, and which cannot be told from so few; or two kinds of cards, loads or loops that "
+                "no condition tells apart (furthest from the median: {node} {device})",
+                node=card.node,
+                device=card.device,
+            ),
+            advice=say(
+                "bring the runs of more nodes together; compare models, firmware, power and coolant supply, and judge "
+                "what differs apart"
+            ),
+        )
+
+
+def _whole(family: Family, sensor: str, off: Collection[tuple[str, str]]) -> str:
+    """``node`` where all cards of each node that stands out do so, ``slot`` where this card does in every node.
+
+    In nodes of one or two cards, and of few nodes, that is no place which could have an effect of its own.
+    """
+    nodes = {card.node for card in family.cards.values() if (card.node, card.sensor) in off}
+    every = [card for card in family.cards.values() if card.sensor == sensor]
+    if len(every) > 1 and all((card.node, sensor) in off for card in every):
+        return CARD
+    outliers = {(card.node, card.sensor) for one in _all_outliers(family) for card in (one,)}
+    if nodes and all((card.node, card.sensor) in outliers for card in family.cards.values() if card.node in nodes):
+        return NODE
+    return ""
+
+
+def _all_outliers(family: Family) -> Iterator[Card]:
+    for one in family.compared:
+        yield from (family.cards[m.member.key] for m in one.found.members if m.consistent is Answer.NO)
+
+
+def _likely(one: Compared, where: str, *, warm: bool) -> str:
+    if where == NODE:
+        return (
+            say("the node's loop (pump, flow, air, supply) or the card itself: all that is compared of it is off")
+            if warm
+            else say("the node had less to do, or a colder supply: all that is compared of it is off")
+        )
+    if where == CARD:
+        return say("its place in the chassis rather than the cards: it is off in every node")
     if one.figure == SETTLING:
         return (
             say("less flow than the others, or more coolant in its part of the loop")
@@ -219,7 +300,11 @@ def _likely(one: Compared, *, warm: bool) -> str:
     return say("less load than the others, a sensor that reads low, or a card of another kind")
 
 
-def _advice(one: Compared, *, warm: bool) -> str:
+def _advice(one: Compared, where: str, *, warm: bool) -> str:
+    if where == NODE:
+        return say("compare its pump, flow, coolant supply and power with a neighbour's before a cold plate is touched")
+    if where == CARD:
+        return say("compare its flow path and cold plate in two nodes, and with a fleet that is known to be good")
     if one.figure == SETTLING:
         return say("compare its flow with a neighbour's, and the curves of both in report.html")
     if warm:
@@ -275,7 +360,7 @@ def place_verdict(fleet: FleetJudgement, kind: str) -> Verdict:
     bad: dict[str, tuple[Family, Compared, Place]] = {}
     for family in fleet.families.values():
         for one in family.compared:
-            if one.figure not in ("rise", "peak"):
+            if one.figure not in OF_HEAT:
                 continue
             for place in one.found.effects:
                 name = place.name_in(kind)
@@ -285,7 +370,9 @@ def place_verdict(fleet: FleetJudgement, kind: str) -> Verdict:
                 if before is None or abs(place.effect) > abs(before.effect):
                     judged[name] = place
                 known = bad.get(name)
-                if place in one.found.places and (known is None or abs(place.effect) > abs(known[2].effect)):
+                if not _is_off(place, one):
+                    continue
+                if known is None or abs(_off(place)) > abs(_off(known[2])):
                     bad[name] = family, one, place
     if bad:
         return _warm_places(fleet, kind, bad)
@@ -304,13 +391,26 @@ def place_verdict(fleet: FleetJudgement, kind: str) -> Verdict:
     )
 
 
+def _is_off(place: Place, one: Compared) -> bool:
+    """Of two halves the warmer one is told."""
+    return place in one.found.places and (abs(place.effect) > place.allowed or place.against > 0)
+
+
+def _off(place: Place) -> float:
+    """°C, against what is its measure."""
+    return place.effect if abs(place.effect) > place.allowed else place.against
+
+
 def _warm_places(fleet: FleetJudgement, kind: str, bad: dict[str, tuple[Family, Compared, Place]]) -> Verdict:
     told = []
-    ordered = sorted(bad.items(), key=lambda one: -abs(one[1][2].effect))
+    ordered = sorted(bad.items(), key=lambda one: -abs(_off(one[1][2])))
     for name, (family, one, place) in ordered[:_MOST_TOLD]:
-        beyond = abs(place.effect) > one.allowed
-        off = place.effect if beyond else place.against
-        than = say("the fleet's median of {median:.1f} °C", median=one.median) if beyond else say("the other")
+        off = _off(place)
+        than = (
+            say("the other half, and which is as it should be cannot be told")
+            if place.parted
+            else say("the fleet's median of {median}", median=_number(one, one.median))
+        )
         also = [place_said(k, n) for k, n in ((place.kind, place.name), *place.also) if k not in (kind, NODE)]
         told.append(
             say(
@@ -322,23 +422,29 @@ def _warm_places(fleet: FleetJudgement, kind: str, bad: dict[str, tuple[Family, 
                 family=family.name.removesuffix(".temperature_celsius"),
                 off=off,
                 than=than,
-                figure=_WORDS[one.figure],
+                figure=FIGURES[one.figure],
             )
         )
     _, (_, one, place) = ordered[0]
-    off = place.effect if abs(place.effect) > one.allowed else place.against
+    off = _off(place)
     warm, of_kind = off > 0, kind_said(kind)
     return failed(
         shortened(
             say(
                 "{places}; allowed {allowed:.1f} °C ({origin})",
                 places=joined("; ", told),
-                allowed=one.allowed,
-                origin=one.limit_origin,
+                allowed=place.allowed,
+                origin=place_origin(fleet, place, kind),
             ),
             LONGEST,
         ),
         likely=say(
+            "the {kind} and not its cards: too little flow, air, a valve, or a supply that is too warm; or the other "
+            "half is too cold",
+            kind=of_kind,
+        )
+        if place.parted
+        else say(
             "the {kind} and not its cards: too little flow, air, a valve, or a supply that is too warm", kind=of_kind
         )
         if warm
@@ -352,11 +458,19 @@ def _warm_places(fleet: FleetJudgement, kind: str, bad: dict[str, tuple[Family, 
         evidence={
             "place": f"{kind} {ordered[0][0]}",
             "deviation_celsius": round(off, 2),
-            "limit_celsius": round(one.allowed, 2),
-            "limit_origin": one.limit_origin,
+            "limit_celsius": round(place.allowed, 2),
+            "limit_origin": place_origin(fleet, place, kind),
             "cards": place.members,
         },
     )
+
+
+def place_origin(fleet: FleetJudgement, place: Place, kind: str) -> str:
+    """Where what a place may be off by came from."""
+    limit = fleet.limits["consistency_place_least" if kind in OF_NODES else "consistency_least"]
+    if place.allowed <= limit.value + 1e-9:
+        return say("{name}: {text}", name=limit.name, text=limit.origin)
+    return say("3.5 sigma of what such places differ by")
 
 
 def _no_place(fleet: FleetJudgement, kind: str) -> Verdict:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -17,7 +19,7 @@ from pytest_thermal.findings.fleet.node_run import Card, LimitsOf, NodeRun, read
 from pytest_thermal.findings.fleet.side_by_side import Family, position_of, side_by_side
 from pytest_thermal.findings.fleet.timing import TOGETHER_SECONDS, Timing, timing_of
 from pytest_thermal.findings.limits import Limits
-from pytest_thermal.findings.telling import span
+from pytest_thermal.findings.telling import few, span
 from pytest_thermal.findings.verdict import OpenError, Verdict, failed, passed, skipped, undecided
 from pytest_thermal.model import Finding
 from pytest_thermal.model.findings import Scalar
@@ -27,6 +29,12 @@ NODE, CONSISTENCY, PLACE, SIMULTANEOUS = "node", "consistency", "place", "simult
 CHECKS = (NODE, CONSISTENCY, PLACE, SIMULTANEOUS)
 OF_HEAT = ("baseline", "threshold", "rise", "settled", "load", "throttling", "pump", "rebound")
 """Checks that an earlier run must not have failed itself to be what drift is measured by."""
+DAY_SECONDS = 86_400.0
+MOST_AGE_SECONDS = 30 * DAY_SECONDS
+"""A node whose run is that much older than the middle of the fleet's was not measured with it. Own criterion: runs are
+made each quarter, and a fleet's within weeks."""
+CLOCKS_SECONDS = 3600.0
+"""By which clocks of nodes that ran together may differ."""
 FLEET = "fleet"
 """The subject of what is about no single node."""
 
@@ -199,14 +207,66 @@ class FleetJudgement:
     def not_comparable(self, name: str) -> tuple[str, ...]:
         """In what a node differs from most."""
         run = self.run(name)
-        if run is None or run.trouble or run.state == "foreign":
+        if run is None or run.trouble:
             return ()
+        if run.state == "foreign":
+            lost = sorted(self._usual_devices - {card.device for card in run.cards})
+            return (say("{names} missing, which most nodes have", names=few(lost)),) if lost else ()
         return differences(run.conditions, self._usual[0])
 
     def is_measure(self, name: str) -> bool:
         """Whether a node's figures are compared with others': a whole run, under the conditions that most have."""
         run = self.run(name)
-        return run is not None and not_whole(run) is None and not self.not_comparable(name) and not self.split
+        if run is None or not_whole(run) is not None or self.split:
+            return False
+        return not self.not_comparable(name) and not self.outdated(name) and not self.twins(name)
+
+    @cached_property
+    def _usual_devices(self) -> frozenset[str]:
+        """Devices whose temperatures more than half of the nodes have."""
+        every = [{card.device for card in run.cards} for run in self.runs.values() if not run.trouble]
+        counts = Counter(device for devices in every for device in devices)
+        return frozenset(device for device, count in counts.items() if 2 * count > len(every))
+
+    def outdated(self, name: str) -> str:
+        """Why a node's newest run says nothing of the node beside the others' now, in words; empty where it does."""
+        newest = self.roster.nodes[name].newest
+        if newest is None or newest.start_seconds is None:
+            return ""
+        end = newest.start_seconds if newest.end_seconds is None else newest.end_seconds
+        for other, runs in self.roster.nodes.items():
+            met = runs.newest
+            if other == name or met is None or met.start_seconds is None or name not in met.together:
+                continue
+            if met.start_seconds - end > CLOCKS_SECONDS:
+                return say(
+                    "its newest run is {age} older than that of {other}, which was to be made together with it",
+                    age=_age(met.start_seconds - newest.start_seconds),
+                    other=other,
+                )
+        starts = [one.newest.start_seconds for one in self.roster.nodes.values() if one.newest is not None]
+        middle = statistics.median([start for start in starts if start is not None])
+        if middle - newest.start_seconds > MOST_AGE_SECONDS:
+            return say(
+                "its newest run is {age} older than the others': it tells of an earlier time",
+                age=_age(middle - newest.start_seconds),
+            )
+        return ""
+
+    def twins(self, name: str) -> tuple[str, ...]:
+        """Other nodes whose newest runs measured one of the same cards: one machine under several names."""
+        newest = self.roster.nodes[name].newest
+        if newest is None:
+            return ()
+        return tuple(dict.fromkeys(one for card in sorted(newest.cards) for one in self._homes[card] if one != name))
+
+    @cached_property
+    def _homes(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, runs in self.roster.nodes.items():
+            for card in runs.newest.cards if runs.newest is not None else ():
+                found.setdefault(card, []).append(name)
+        return found
 
     @cached_property
     def not_compared(self) -> tuple[str, ...]:
@@ -282,12 +342,15 @@ class FleetJudgement:
         return judge_fleet(members, least_deviation=max(least, 1e-9))
 
     def slow(self, name: str) -> Consistent | None:
-        """A node's throughput where it is too far below the others'."""
+        """A node's throughput where it is too far below the others', or where that cannot be told."""
+        if self.throughput.median is None:
+            return None
         return next(
             (
                 one
                 for one in self.throughput.members
-                if one.member.key == name and one.consistent is Answer.NO and one.deviation < 0
+                if one.member.key == name
+                and ((one.consistent is Answer.NO and one.deviation < 0) or one.consistent is Answer.UNKNOWN)
             ),
             None,
         )
@@ -347,6 +410,11 @@ def kinds_of_places(places: FleetFile | None) -> tuple[str, ...]:
         return ()
     named = [*places.places.values(), *places.cards.values()]
     return tuple(dict.fromkeys(kind for one in named for kind in one))
+
+
+def _age(seconds: float) -> str:
+    days = seconds / DAY_SECONDS
+    return say("{days:.0f} days", days=days) if days >= 2 else span(seconds)
 
 
 def _seconds(value: float) -> str:

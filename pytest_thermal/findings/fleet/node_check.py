@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_thermal.analysis import drift as drift_of
-from pytest_thermal.analysis.fleet import Consistent
+from pytest_thermal.analysis.answers import Answer
+from pytest_thermal.analysis.fleet import Consistent, Place
 from pytest_thermal.findings.alike import of_one_cause
 from pytest_thermal.findings.earlier import NEEDED
-from pytest_thermal.findings.fleet.side_by_side import NODE
+from pytest_thermal.findings.fleet.consistency_check import FIGURES, place_origin
+from pytest_thermal.findings.fleet.side_by_side import NODE, SETTLING, Compared, Family
 from pytest_thermal.findings.run_facts import why_not_whole
 from pytest_thermal.findings.telling import STATES, shortened, span
 from pytest_thermal.findings.verdict import Verdict
@@ -167,6 +169,21 @@ def _whole(fleet: FleetJudgement, name: str, run: NodeRun) -> Iterator[Remark]:
             else say("the gateway was not reached from this node"),
             say("pytest suites/supernode on that node says at which layer"),
         )
+    outdated, twins = fleet.outdated(name), fleet.twins(name)
+    if outdated:
+        yield _open(
+            outdated,
+            say(
+                "its run did not start, or was not brought back, and an earlier one lies here; or its clock is far off"
+            ),
+            say("run it again, or bring its newest run back"),
+        )
+    if twins:
+        yield _open(
+            say("its cards are those of {others} too, by their UUIDs", others=joined(", ", twins[:3])),
+            say("one machine under several names: another one was not measured; or a card was moved after its run"),
+            say("look at the list of hosts for an alias; run both again, at one time"),
+        )
     different = fleet.not_comparable(name)
     if different:
         yield _open(
@@ -214,43 +231,111 @@ def _against_the_fleet(fleet: FleetJudgement, name: str, run: NodeRun) -> Iterat
         for one in family.compared:
             for place in one.found.places:
                 kind = family.name.partition("*")[0]
-                if place.name_in(NODE) != name or kind in seen or one.unit != "°C":
-                    continue
-                seen.add(kind)
-                effect = place.effect if abs(place.effect) > one.allowed else place.against
-                figures = {
-                    "count": place.members,
-                    "family": family.name.removesuffix(".temperature_celsius"),
-                    "off": abs(effect),
-                    "figure": say("rise") if one.figure == "rise" else say("peak"),
-                    "median": one.median,
-                    "allowed": one.allowed,
-                    "origin": one.limit_origin,
-                }
-                yield Remark(
-                    outcome=Outcome.FAILED,
-                    seen=say(
-                        "all its {count} {family} are {off:.1f} °C warmer than the other nodes' by their {figure} "
-                        "(median {median:.1f} °C, allowed {allowed:.1f} °C, {origin})",
-                        **figures,
-                    )
-                    if effect > 0
-                    else say(
-                        "all its {count} {family} are {off:.1f} °C colder than the other nodes' by their {figure} "
-                        "(median {median:.1f} °C, allowed {allowed:.1f} °C, {origin})",
-                        **figures,
-                    ),
-                    likely=say("this node's loop: pump, flow, air, supply; not one card")
-                    if effect > 0
-                    else say("its load was less than the others', or its supply is colder"),
-                    advice=say("compare its pump, flow and coolant supply with a neighbour's")
-                    if effect > 0
-                    else say("compare its power and its requests with the others'"),
-                    evidence=_evidence(effect, one.allowed, one.limit_origin),
-                )
+                if place.name_in(NODE) == name and kind not in seen:
+                    seen.add(kind)
+                    yield _of_node(fleet, family, one, place)
     slow = fleet.slow(name)
     if slow is not None:
         yield _slower(fleet, run.used, slow)
+
+
+def _of_node(fleet: FleetJudgement, family: Family, one: Compared, place: Place) -> Remark:
+    """All cards of a node are off."""
+    parted = abs(place.effect) <= place.allowed and place.parted
+    effect = place.against if parted else place.effect
+    warm = effect > 0
+    per = one.scale
+    figures = {
+        "count": place.members,
+        "family": family.name.removesuffix(".temperature_celsius"),
+        "off": f"{abs(effect) / per:.{one.decimals}f} {one.unit}",
+        "figure": FIGURES[one.figure],
+        "median": f"{one.median:.{one.decimals}f} {one.unit}",
+        "allowed": f"{place.allowed / per:.{one.decimals}f} {one.unit}",
+        "origin": place_origin(fleet, place, NODE) if one.unit != "s" else one.limit_origin,
+    }
+    evidence = (
+        {"deviation_seconds": round(effect, 1), "limit_seconds": round(place.allowed, 1)}
+        if one.figure == SETTLING
+        else _evidence(effect, place.allowed, place_origin(fleet, place, NODE))
+    )
+    if place.parted:
+        return Remark(
+            outcome=Outcome.INCONCLUSIVE,
+            seen=say(
+                "all its {count} {family} are {off} above those of the other half of the nodes by their {figure} "
+                "(median {median}, allowed {allowed}, {origin}): no majority says which half is as it should be",
+                **figures,
+            )
+            if warm
+            else say(
+                "all its {count} {family} are {off} below those of the other half of the nodes by their {figure} "
+                "(median {median}, allowed {allowed}, {origin}): no majority says which half is as it should be",
+                **figures,
+            ),
+            likely=say(
+                "the loop of the warmer ones (pump, flow, air, supply), or the others had less to do, a colder supply "
+                "or another build"
+            ),
+            advice=say(
+                "an earlier run of each node (drift) or the runs of more nodes tell which; compare pump, flow, supply "
+                "and power of two of them"
+            ),
+            evidence=evidence,
+        )
+    seen = (
+        say(
+            "all its {count} {family} are {off} warmer than the other nodes' by their {figure} "
+            "(median {median}, allowed {allowed}, {origin})",
+            **figures,
+        )
+        if warm
+        else say(
+            "all its {count} {family} are {off} colder than the other nodes' by their {figure} "
+            "(median {median}, allowed {allowed}, {origin})",
+            **figures,
+        )
+    )
+    if one.figure == SETTLING:
+        seen = say(
+            "all its {count} {family} are {off} off the other nodes' by their {figure} "
+            "(median {median}, allowed {allowed}, {origin})",
+            **figures,
+        )
+    return Remark(
+        outcome=Outcome.FAILED,
+        seen=seen,
+        likely=_node_likely(family, one, place, warm=warm),
+        advice=say("compare its pump, flow and coolant supply with a neighbour's")
+        if warm
+        else say("compare its power and its requests with the others'"),
+        evidence=evidence,
+    )
+
+
+def _node_likely(family: Family, one: Compared, place: Place, *, warm: bool) -> str:
+    if one.figure == SETTLING:
+        return (
+            say("less flow than the others, or more coolant in its part of the loop")
+            if warm
+            else say("another loop or sensor")
+        )
+    rise = family.of("rise")
+    same = (
+        next((other for other in rise.found.effects if other.name_in(NODE) == place.name_in(NODE)), None)
+        if rise
+        else None
+    )
+    if one.figure == "peak" and same is not None and abs(same.effect) < same.allowed / 2:
+        # What its heat adds is as in the others: what is warmer was so before the load came.
+        return (
+            say("its supply or its room is warmer: by their rise its cards are as the others'")
+            if warm
+            else say("its supply or its room is colder: by their rise its cards are as the others'")
+        )
+    if warm:
+        return say("this node's loop: pump, flow, air, supply; not one card")
+    return say("its load was less than the others', or its supply is colder")
 
 
 def _evidence(value: float, limit: float, origin: str) -> dict[str, Scalar]:
@@ -261,6 +346,21 @@ def _slower(fleet: FleetJudgement, used: Used | None, slow: Consistent) -> Remar
     found, unit = fleet.throughput, fleet.throughput_unit
     median = found.median or 0.0
     limited = used is not None and used.limited > _LIMITED_SHARE * used.requests
+    if slow.consistent is Answer.UNKNOWN:
+        rates = [one.member.value for one in found.members]
+        return Remark(
+            outcome=Outcome.INCONCLUSIVE,
+            seen=say(
+                "{value:,.3g} {unit} in steady, and {least:,.3g} to {most:,.3g} in the fleet: {why}",
+                value=slow.member.value,
+                unit=unit,
+                least=min(rates),
+                most=max(rates),
+                why=slow.reason,
+            ),
+            likely=say("a node whose way to the gateway, engine or quota is slower than the others'"),
+            advice=say("bring the runs of more nodes together; test_throughput of each node's run judges it by itself"),
+        )
     return Remark(
         outcome=Outcome.FAILED,
         seen=say(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ from pytest_thermal.findings.subjects import in_order, main_temperature
 from pytest_thermal.findings.telling import STATES
 from pytest_thermal.model import Outcome, Sensor
 from pytest_thermal.model.said import say
-from pytest_thermal.model.series import Figure, FloatArray, Phase
+from pytest_thermal.model.series import BoolArray, Figure, FloatArray, Phase
 from pytest_thermal.recording import Recording, RecordingError, Requests, open_recording, read_run
 from pytest_thermal.recording.layout import SEAL, samples_checksum
 from pytest_thermal.recording.words import sensor_from_json
 
 LIMITED = 429
+UNTOLD = "untold"
+UNNAMED = "gateway"
+"""In place of the name of a domain that no run tells."""
 KEPT = ("check", "subject", "outcome", "seen", "likely", "advice")
 COUNTED_TOKENS = 0.95
 """Of the answers must have counted their tokens, as ``Material.throughput`` has it."""
@@ -65,7 +68,7 @@ class Used:
     """But for those that the load's end cut off."""
     answered: int
     limited: int
-    """Refused for a quota: status 429."""
+    """Refused for a quota: status 429, or another whose words say so."""
     failed: int
     """For any other reason."""
     most_frequent_error: str
@@ -77,6 +80,10 @@ class Used:
     """Completion tokens in steady; None where too few answers count them."""
     by_phase: Mapping[str, int] = field(default_factory=dict)
     """Limited requests by phase."""
+    by_limit: Mapping[str, int] = field(default_factory=dict)
+    """Limited requests by the limit that they met, as the gateway told it (`access.limits`); ``untold`` where not."""
+    by_domain: Mapping[str, Used] = field(default_factory=dict)
+    """The same of each domain alone; one, called after all of them, where the run does not say which was asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +282,7 @@ def _kept(run: Recording, node: str, sensors: Sequence[Sensor], judged: _Judged)
         clock_steps=len(steps) if isinstance(steps, list) else 0,
         conditions=conditions_of(facts, sensors, node=node),
         gateways=tuple(map(str, gateways)) if isinstance(gateways, Mapping) else (),
-        used=used_of(run.requests, run.phases),
+        used=used_of(run.requests, run.phases, tuple(map(str, gateways)) if isinstance(gateways, Mapping) else ()),
         warnings=tuple(judged.warnings),
     )
 
@@ -315,12 +322,26 @@ def _figure_of(told: Mapping[str, Any]) -> Figure:
 # ------------------------------------------------------------------------------------------------------------ requests
 
 
-def used_of(requests: Requests | None, phases: Sequence[Phase]) -> Used | None:
-    """Counts of a run's requests, and their rates in steady, in wall time."""
+def used_of(requests: Requests | None, phases: Sequence[Phase], gateways: Sequence[str] = ()) -> Used | None:
+    """Counts of a run's requests, of all and by domain, and their rates in steady, in wall time."""
     if requests is None:
         return None
-    counted = ~requests.error.where(lambda error: error.startswith("cancelled"))
-    limited = counted & (requests.status == LIMITED)
+    every = np.ones(len(requests), dtype=np.bool_)
+    whole = _used_of(requests, every, phases)
+    by_domain = {name: requests.domain.where(name.__eq__) for name in requests.domain.counts(every)}
+    unnamed = " + ".join(gateways) or UNNAMED
+    return replace(
+        whole,
+        by_domain={
+            name or unnamed: whole if len(by_domain) == 1 else _used_of(requests, mask, phases)
+            for name, mask in sorted(by_domain.items())
+        },
+    )
+
+
+def _used_of(requests: Requests, among: BoolArray, phases: Sequence[Phase]) -> Used:
+    counted = among & ~requests.error.where(lambda error: error.startswith("cancelled"))
+    limited = counted & ((requests.status == LIMITED) | requests.limit.where(bool))
     good = counted & (requests.status == 200) & ~requests.error.where(bool)
     bad = counted & ~good & ~limited
     errors = requests.error.counts(counted & ~good)
@@ -344,6 +365,7 @@ def used_of(requests: Requests | None, phases: Sequence[Phase]) -> Used | None:
         answers_per_second=answers,
         tokens_per_second=tokens,
         by_phase=requests.phase.counts(limited),
+        by_limit={name or UNTOLD: count for name, count in requests.limit.counts(limited).items()},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +11,17 @@ from pytest_thermal.analysis.answers import Answer
 from pytest_thermal.findings.fleet.judgement import NODE, FleetJudgement
 from pytest_thermal.findings.fleet.node_run import NodeRun, Used
 from pytest_thermal.findings.fleet.side_by_side import Family, place_said
-from pytest_thermal.model.said import joined
+from pytest_thermal.model.said import joined, say
+
+_LIMITS = {
+    "requests": say("requests a minute (RPM)"),
+    "tokens": say("tokens a minute (TPM)"),
+    "parallel": say("requests at one time"),
+    "rate": say("a rate, it does not say of what"),
+    "money": say("what is paid for"),
+    "untold": say("it does not say which"),
+}
+"""`access.limits.LIMITS`, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +71,29 @@ class DomainRow:
     answers_per_second: float | None
     limited_nodes: tuple[str, ...]
     """Those refused for a quota, the most often refused first."""
+    prompt_tokens: float = 0.0
+    completion_tokens: float = 0.0
+    by_limit: Mapping[str, int] = field(default_factory=dict)
+    """Refused requests by the limit that they met."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UseRow:
+    """What one node asked of one gateway."""
+
+    node: str
+    domain: str
+    requests: int
+    limited: int
+    failed: int
+    prompt_tokens: float
+    completion_tokens: float
+    tokens_per_second: float | None
+    """Completion tokens in steady."""
+    limits: str
+    """Which limits were met, in words."""
+    error: str
+    """The most frequent one; empty where there was none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,12 +159,38 @@ def place_words(fleet: FleetJudgement, name: str) -> str:
 
 
 def domain_rows(fleet: FleetJudgement) -> tuple[DomainRow, ...]:
-    """What was asked of each gateway. A run does not say which request went to which of several: those are one row."""
+    """What was asked of each gateway. Of a run that does not say which of several was asked, those are one row."""
     by_domain: dict[str, list[tuple[NodeRun, Used]]] = {}
     for run in fleet.runs.values():
-        if run.used is not None:
-            by_domain.setdefault(" + ".join(run.gateways) or "gateway", []).append((run, run.used))
+        for name, used in run.used.by_domain.items() if run.used is not None else ():
+            by_domain.setdefault(name, []).append((run, used))
     return tuple(_domain(name, told) for name, told in by_domain.items())
+
+
+def use_rows(fleet: FleetJudgement) -> Iterator[UseRow]:
+    """What each node asked of each gateway, in the fleet's order."""
+    for run in fleet.runs.values():
+        for name, used in run.used.by_domain.items() if run.used is not None else ():
+            yield UseRow(
+                node=run.node,
+                domain=name,
+                requests=used.requests,
+                limited=used.limited,
+                failed=used.failed,
+                prompt_tokens=used.prompt_tokens,
+                completion_tokens=used.completion_tokens,
+                tokens_per_second=used.tokens_per_second,
+                limits=limits_said(used.by_limit),
+                error=used.most_frequent_error,
+            )
+
+
+def limits_said(by_limit: Mapping[str, int]) -> str:
+    """Which limits refused how many requests, the most frequent first; empty for none."""
+    ordered = sorted(by_limit.items(), key=lambda one: -one[1])
+    return joined(
+        ", ", [say("{limit} × {count:,}", limit=_LIMITS.get(name, name), count=count) for name, count in ordered]
+    )
 
 
 def _domain(name: str, told: Sequence[tuple[NodeRun, Used]]) -> DomainRow:
@@ -147,6 +207,9 @@ def _domain(name: str, told: Sequence[tuple[NodeRun, Used]]) -> DomainRow:
         tokens_per_second=_summed([used.tokens_per_second for used in every]),
         answers_per_second=_summed([used.answers_per_second for used in every]),
         limited_nodes=tuple(node for _, node in limited),
+        prompt_tokens=sum(used.prompt_tokens for used in every),
+        completion_tokens=sum(used.completion_tokens for used in every),
+        by_limit=dict(sum((Counter(used.by_limit) for used in every), Counter())),
     )
 
 

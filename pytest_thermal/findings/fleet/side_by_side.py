@@ -26,6 +26,8 @@ _KINDS = {
     "manifold": say("manifold"),
     "card slot": say("card slot"),
 }
+OF_NODES = ("rack", "slot", "branch")
+"""Kinds of places that hold whole nodes. Within a node cards may differ by design, one plate behind the other."""
 RESISTANCE, SETTLING = "resistance", "slow_time_constant"
 _DEVICE_NUMBER = re.compile(r"^([a-z_]+)\d+(?=\.|$)")
 
@@ -131,12 +133,15 @@ def _family(name: str, cards: Sequence[Card], limits: Limits, places: FleetFile 
     positions = {key: position_of(card, places) for key, card in keyed.items()}
     degrees = limits["consistency_least"]
     compared = []
+    # A place's peak is as warm as its room or its supply; what its heat adds, and so its flow, is the same anywhere.
+    of_places = dict.fromkeys(OF_NODES, limits["consistency_place_least"].value)
     for figure in ("rise", "peak"):
         values = {key: value for key, card in keyed.items() if (value := card.value(figure)) is not None}
-        compared.append(_compared(figure, "°C", 1, 1.0, degrees, values, positions))
+        own = of_places if figure == "rise" else {}
+        compared.append(_compared(figure, "°C", 1, 1.0, degrees, values, positions, own))
     values, watts = _resistances(keyed)
     if values:
-        compared.append(_compared(RESISTANCE, "°C/W", 4, watts, degrees, values, positions))
+        compared.append(_compared(RESISTANCE, "°C/W", 4, watts, degrees, values, positions, of_places))
     seconds = {key: value for key, card in keyed.items() if (value := card.value(SETTLING)) is not None}
     if seconds:
         limit = limits["consistency_settling_least"]
@@ -158,12 +163,13 @@ def _compared(  # noqa: PLR0917 - one row of a table
     limit: Limit,
     values: Mapping[str, float],
     positions: Mapping[str, Mapping[str, str]],
+    of_places: Mapping[str, float] | None = None,
 ) -> Compared:
     members = [Member(key=key, value=value * scale, position=positions[key]) for key, value in values.items()]
     least = limit.value
     if limit.unit != "celsius":
         least *= abs(statistics.median(values.values())) * scale if values else 1.0
-    found = judge_fleet(members, least_deviation=least)
+    found = judge_fleet(members, least_deviation=least, least_of_places=of_places)
     return Compared(figure=figure, unit=unit, decimals=decimals, scale=scale, limit=limit, found=found)
 
 

@@ -38,6 +38,7 @@ class FleetEnding:
     findings: Sequence[dict[str, Any]] = field(default_factory=list)
     rows: Sequence[dict[str, Any]] = field(default_factory=list)
     domains: Sequence[dict[str, Any]] = field(default_factory=list)
+    uses: Sequence[dict[str, Any]] = field(default_factory=list)
     lines: Sequence[str] = field(default_factory=list)
     evidence: str = ""
 
@@ -143,7 +144,7 @@ class FleetSession:
             return None
         from dataclasses import asdict
 
-        from pytest_thermal.findings.fleet.overview import domain_rows, node_rows
+        from pytest_thermal.findings.fleet.overview import domain_rows, limits_said, node_rows, use_rows
         from pytest_thermal.findings.judgement import finding_as_json
 
         lines = []
@@ -157,7 +158,11 @@ class FleetSession:
             head=self.header(),
             findings=[finding_as_json(found) for found in self.noted if not _is_note(found)],
             rows=[{**asdict(row), "outliers": list(row.outliers)} for row in node_rows(self.judgement)],
-            domains=[{**asdict(row), "limited_nodes": list(row.limited_nodes)} for row in domain_rows(self.judgement)],
+            domains=[
+                {**asdict(row), "limited_nodes": list(row.limited_nodes), "limits": limits_said(row.by_limit)}
+                for row in domain_rows(self.judgement)
+            ],
+            uses=[asdict(row) for row in use_rows(self.judgement)],
             lines=lines,
             evidence="SIMULATED (demo bench)" if self.simulated else "measured",
         )

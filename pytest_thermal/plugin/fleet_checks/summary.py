@@ -44,6 +44,7 @@ def write_fleet_summary(terminal: Any, endings: Sequence[FleetEnding]) -> None:
         if verbosity >= 0:
             _nodes(terminal, ending.rows, told, all_rows=verbosity > 0)
             _domains(terminal, ending.domains, told)
+            _uses(terminal, ending.uses, told, all_rows=verbosity > 0)
         write_findings(terminal, ending.findings)
 
 
@@ -110,7 +111,31 @@ def _domains(terminal: Any, rows: Sequence[Mapping[str, Any]], told: Catalogue) 
             f"{_number(rate, 9, 0)}"
         )
         if row["limited_nodes"]:
-            wrapped(terminal, "    ", say("limited by quota (429): {names}", names=few(row["limited_nodes"])))
+            names, limits = few(row["limited_nodes"]), row["limits"]
+            wrapped(terminal, "    ", say("limited by quota (429): {names}; met: {limits}", names=names, limits=limits))
+
+
+def _uses(terminal: Any, rows: Sequence[Mapping[str, Any]], told: Catalogue, *, all_rows: bool) -> None:
+    """Which node asked which domain for what: where there are several, or a quota refused somebody."""
+    several = len({row["domain"] for row in rows}) > 1
+    if not any(row["requests"] for row in rows) or not (all_rows or several or any(row["limited"] for row in rows)):
+        return
+    terminal.write_line("")
+    titles = (
+        (say("requests"), 10), ("429", 8), (say("failed"), 7), (say("tok in"), 10), (say("tok out"), 10),
+    )  # fmt: skip
+    cells = "".join(padded(told(title), width, right=True) for title, width in titles)
+    terminal.write_line(f"  {padded(told(say('node')), _NAME)}{padded(told(say('domain')), _NAME)}{cells}", bold=True)
+    ordered = sorted(rows, key=lambda row: (-row["limited"], -row["failed"]))
+    shown = ordered if all_rows else ordered[:_MOST_ROWS]
+    for row in shown:
+        numbers = zip(("requests", "limited", "failed", "prompt_tokens", "completion_tokens"), titles, strict=True)
+        cells = "".join(_number(row[name], width, 0) for name, (_, width) in numbers)
+        terminal.write_line(f"  {_cut(row['node'], _NAME)}{_cut(row['domain'], _NAME)}{cells}")
+        if row["limits"]:
+            wrapped(terminal, "    ", say("limit met: {limits}", limits=row["limits"]))
+    if len(rows) > len(shown):
+        terminal.write_line(told(say("  and {count} more: -v", count=len(rows) - len(shown))))
 
 
 def _number(value: float | None, width: int, decimals: int) -> str:

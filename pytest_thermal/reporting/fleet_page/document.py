@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_thermal import __version__
 from pytest_thermal.findings.fleet.judgement import PLACE, SIMULTANEOUS, FleetJudgement, kinds_of_places
-from pytest_thermal.findings.fleet.overview import domain_rows, node_rows
+from pytest_thermal.findings.fleet.overview import domain_rows, limits_said, node_rows, use_rows
 from pytest_thermal.findings.fleet.side_by_side import kind_said, place_said
 from pytest_thermal.findings.judgement import finding_as_json, told_finding
 from pytest_thermal.model.catalogue import IN_ENGLISH, Catalogue
@@ -25,6 +25,9 @@ from pytest_thermal.reporting.run_page.subject import SEVERITY
 from pytest_thermal.reporting.run_page.tables import table
 from pytest_thermal.reporting.run_page.words import Words
 
+_MOST_OPEN = 24
+"""Rows of nodes and domains that are shown without being asked for."""
+_MOST_OF_AN_ERROR = 120
 ASSETS = files("pytest_thermal.reporting.fleet_page") / "assets"
 
 
@@ -162,12 +165,44 @@ def _quota(fleet: FleetJudgement, words: Words) -> Markup:
     for row in domain_rows(fleet):
         names = ", ".join(row.limited_nodes[:12])
         more = f", {words('and_more', count=len(row.limited_nodes) - 12)}" if len(row.limited_nodes) > 12 else ""
-        numbers = (row.nodes, row.requests, row.limited, row.failed, row.tokens, row.tokens_per_second)
-        rows.append([row.name, *(tag("td", number(one, 0), class_="number") for one in numbers), f"{names}{more}"])
-    head = ("domain", "nodes", "requests", "limited", "failed_requests", "tokens", "rate_tokens", "limited_nodes")
+        numbers = (
+            row.nodes, row.requests, row.limited, row.failed, row.prompt_tokens, row.completion_tokens,
+            row.tokens_per_second,
+        )  # fmt: skip
+        met = words.told(limits_said(row.by_limit))
+        rows.append([row.name, *(tag("td", number(one, 0), class_="number") for one in numbers), met, f"{names}{more}"])
+    head = (
+        "domain", "nodes", "requests", "limited", "failed_requests", "tokens_in", "tokens_out", "rate_tokens",
+        "limit_met", "limited_nodes",
+    )  # fmt: skip
     return tag(
         "section",
         tag("h2", words("quota")),
         table([words(key).lower() for key in head], rows) if rows else tag("p", words("no_requests")),
+        _uses(fleet, words),
         id="domains",
+    )
+
+
+def _uses(fleet: FleetJudgement, words: Words) -> Markup | None:
+    """Every node with every domain that it asked, the most often refused first."""
+    found = sorted(use_rows(fleet), key=lambda row: (-row.limited, -row.failed))
+    if not found:
+        return None
+    head = (
+        "node", "domain", "requests", "limited", "failed_requests", "tokens_in", "tokens_out", "rate_tokens",
+        "limit_met", "frequent_error",
+    )  # fmt: skip
+    rows = []
+    for row in found:
+        numbers = (
+            row.requests, row.limited, row.failed, row.prompt_tokens, row.completion_tokens, row.tokens_per_second,
+        )  # fmt: skip
+        cells = [tag("td", number(one, 0), class_="number") for one in numbers]
+        rows.append([row.node, row.domain, *cells, words.told(row.limits), row.error[:_MOST_OF_AN_ERROR]])
+    return tag(
+        "details",
+        tag("summary", words("by_node_and_domain")),
+        table([words(key).lower() for key in head], rows, id_="use-table"),
+        open=len(found) <= _MOST_OPEN,
     )

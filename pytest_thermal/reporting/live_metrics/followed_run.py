@@ -21,6 +21,8 @@ STALE_TICKS = 5
 STALE_LEAST_SECONDS = 5.0
 """A reading that nothing followed for so long is gone: its source hangs, and no row says that it is missing."""
 _CANCELLED = "cancelled"
+_LEAST_COLUMNS = REQUEST_COLUMNS.index("phase") + 1
+"""What a run of an older version has."""
 """How a request begins to say that it was under way when the load was taken off."""
 
 
@@ -147,9 +149,9 @@ class FollowedRun:
 
     def _look_at_requests(self) -> None:
         for row in csv.reader(self._rows.read()):
-            if len(row) != len(REQUEST_COLUMNS) or row[0] == REQUEST_COLUMNS[0]:
+            if not _LEAST_COLUMNS <= len(row) <= len(REQUEST_COLUMNS) or row[0] == REQUEST_COLUMNS[0]:
                 continue
-            told = dict(zip(REQUEST_COLUMNS, row, strict=True))
+            told = dict(zip(REQUEST_COLUMNS, row, strict=False))
             error = told["error"]
             good = not error and told["status"].startswith("2")
             self._requests["ok" if good else _CANCELLED if error.startswith(_CANCELLED) else "failed"] += 1
