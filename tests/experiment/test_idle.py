@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_thermal.experiment.idle import IdleCheck, busiest_processes
 from pytest_thermal.model import Sensor
 from pytest_thermal.model.readings import Unit
-from tests.patience import until
+from tests.support.patience import until
 
 CPU, GPU = "cpu0.utilization_percent", "gpu0.utilization_percent"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_SECONDS, until
 from tests.plugin.plugin_runs import SUITE, write_bench
+from tests.support.patience import PATIENCE_SECONDS, until
 
 
 class SilentGateway:

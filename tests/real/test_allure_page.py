@@ -17,9 +17,9 @@ from pytest_thermal.reporting.allure_results import newest_of_each_node
 from pytest_thermal.reporting.allure_tools import AllureMissingError, find_allure
 from pytest_thermal.reporting.pictures import Painter, View, finding_scene
 from tests.findings.recordings import GPU, healthy, judged
-from tests.patience import PATIENCE_SECONDS, until
 from tests.real.conftest import or_skip
 from tests.real.parts.browser import browser
+from tests.support.patience import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.real
 

@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, expect
 
 from pytest_thermal.reporting.history import history_file, read_archive, write_history
 from tests.findings.recordings import GPU
-from tests.patience import PATIENCE_SECONDS
 from tests.real.conftest import or_skip
 from tests.real.parts.browser import browser
 from tests.reporting.histories import add_run
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.real
 

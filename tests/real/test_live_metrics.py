@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from pytest_thermal.reporting.live_metrics import Address, Endpoint, Named
-from tests.patience import PATIENCE_SECONDS, until
 from tests.real.conftest import or_skip
 from tests.real.parts.errors import PartUnavailableError
 from tests.real.parts.process import free_ports, served
 from tests.reporting.test_live_metrics import DEPLOY, GPU, PUMP, USE, Written
+from tests.support.patience import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.real
 

@@ -19,12 +19,12 @@ from pytest_thermal.findings.phase import phase_finding
 from pytest_thermal.model import Outcome
 from pytest_thermal.recording import read_run
 from pytest_thermal.recording.room import free_bytes, needed_bytes
-from tests.patience import until
 from tests.plugin.plugin_runs import REPO, cases
 from tests.plugin.thermal_runs import Started
 from tests.real.parts.installs import python_environment
 from tests.real.parts.slurm import NODES, Slurm
 from tests.real.parts.sshd import Sshd
+from tests.support.patience import until
 
 pytestmark = pytest.mark.real
 

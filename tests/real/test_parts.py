@@ -18,7 +18,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.patience import PATIENCE_SECONDS, until
 from tests.real.parts import gate
 from tests.real.parts.dead_ends import UNRESOLVABLE_URL, DeadEnds
 from tests.real.parts.gate import (
@@ -37,6 +36,7 @@ from tests.real.parts.mocks import Aimock, Llmock
 from tests.real.parts.netns import NetworkNamespace
 from tests.real.parts.nginx import BURST, Nginx
 from tests.real.parts.process import free_ports, line_after, served
+from tests.support.patience import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.real
 

@@ -13,8 +13,8 @@ from pytest_thermal.model import Missing, Reading
 from pytest_thermal.recording import SourceOrder, create_run, read_run, start_recorder
 from pytest_thermal.sensors import Source, SourceSpec, SpecError, discover, open_source
 from pytest_thermal.sensors.specs import bench_specs
-from tests.patience import PATIENCE_SECONDS, until
 from tests.real.parts.prometheus import Prometheus
+from tests.support.patience import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.real
 

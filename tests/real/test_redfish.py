@@ -11,8 +11,8 @@ from pytest_thermal.model import Missing, Reading
 from pytest_thermal.recording import SourceOrder, create_run, read_run, start_recorder
 from pytest_thermal.sensors import SourceSpec, discover
 from pytest_thermal.sensors.specs import bench_specs
-from tests.patience import PATIENCE_SECONDS, until
 from tests.real.parts.redfish import PASSWORD, USER, Cdu, RedfishBmc
+from tests.support.patience import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.real
 

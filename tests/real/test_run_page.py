@@ -15,10 +15,10 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from pytest_thermal.recording import Recording
 from tests.analysis.signals import Plan
 from tests.findings.recordings import GPU, PLAN, healthy
-from tests.patience import PATIENCE_SECONDS, until
 from tests.real.conftest import or_skip
 from tests.real.parts.browser import browser
 from tests.reporting.pages import GAP, faulty, page_of
+from tests.support.patience import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.real
 

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_thermal.model import Missing
 from pytest_thermal.recording import read_run
-from tests.patience import until
 from tests.real.parts.mocked_sys import MockedRun
+from tests.support.patience import until
 
 pytestmark = pytest.mark.real
 

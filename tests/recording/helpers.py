@@ -10,7 +10,7 @@ import numpy as np
 
 from pytest_thermal.model.series import FloatArray
 from pytest_thermal.recording import Recording, RunningRecorder, SourceOrder, create_run, start_recorder
-from tests.patience import until
+from tests.support.patience import until
 
 ROOT = Path(__file__).resolve().parents[2]
 

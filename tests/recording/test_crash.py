@@ -25,9 +25,9 @@ from pytest_thermal.recording.recording import Recording
 from pytest_thermal.recording.run_reader import read_run
 from pytest_thermal.recording.samples import SampleWriter
 from pytest_thermal.recording.spec import RecordingSpec
-from tests.patience import until
 from tests.recording.fakes import order
 from tests.recording.helpers import ROOT, alive, children, recorder_of, rows, slots
+from tests.support.patience import until
 
 PARENT = Path(__file__).with_name("parent.py")
 

@@ -13,7 +13,7 @@ from pytest_thermal.recording import create_run, seal
 from pytest_thermal.recording.disk import DiskSync
 from pytest_thermal.recording.keeper import Keeper
 from pytest_thermal.recording.layout import RUN
-from tests.patience import until
+from tests.support.patience import until
 
 
 class Disk:

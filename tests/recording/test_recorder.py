@@ -31,9 +31,9 @@ from pytest_thermal.recording.recording import Recording
 from pytest_thermal.recording.run_reader import read_run
 from pytest_thermal.recording.schedule import LATEST_SHARE
 from pytest_thermal.sensors.redfish import client
-from tests.patience import until
 from tests.recording.fakes import order
 from tests.recording.helpers import ROOT, alive, answers, children, recorder_of, rows, slots, soon_gone
+from tests.support.patience import until
 
 PERIOD_SECONDS = 0.1
 

@@ -30,7 +30,7 @@ from pytest_thermal.reporting.live_metrics import (
     read_address,
 )
 from pytest_thermal.reporting.live_metrics.families import OF_UNIT
-from tests.patience import PATIENCE_SECONDS, until
+from tests.support.patience import PATIENCE_SECONDS, until
 
 GPU, PUMP, USE = "gpu0.temperature_celsius", "pump0.speed_rpm", "gpu0.utilization_percent"
 DEPLOY = Path(__file__).parents[2] / "deploy" / "grafana"

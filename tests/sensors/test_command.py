@@ -17,8 +17,8 @@ from pytest_thermal.sensors.plausibility import Checked
 from pytest_thermal.sensors.tools import command as commands
 from pytest_thermal.sensors.tools import known
 from pytest_thermal.sensors.tools.command import Command, child_environment
-from tests.patience import PATIENCE_SECONDS, until
 from tests.sensors.canned import OUTPUTS
+from tests.support.patience import PATIENCE_SECONDS, until
 
 MakeProgram = Callable[[str], str]
 

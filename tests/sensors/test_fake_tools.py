@@ -13,8 +13,8 @@ from pytest_thermal.sensors.source import Source
 from pytest_thermal.sensors.tools import known
 from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.tool_source import ToolSource
-from tests.patience import PATIENCE_SECONDS
 from tests.sensors.canned import OUTPUTS, read, values
+from tests.support.patience import PATIENCE_SECONDS
 
 PRINTED = {
     "amd-smi": "amd-smi_metric.txt",

@@ -22,7 +22,7 @@ from pytest_thermal.sensors.tools.asking import Way
 from pytest_thermal.sensors.tools.command import Command
 from pytest_thermal.sensors.tools.loop import Loop, LoopBrokenError
 from pytest_thermal.sensors.tools.tool_source import ToolSource
-from tests.patience import PATIENCE_SECONDS, until
+from tests.support.patience import PATIENCE_SECONDS, until
 
 HEADER = "index, temperature.gpu\n"
 

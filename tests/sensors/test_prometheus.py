@@ -15,8 +15,8 @@ from pytest_thermal.sensors import Source, SourceSpec, SpecError, discover, open
 from pytest_thermal.sensors.prometheus import server as prometheus_server
 from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
-from tests.patience import PATIENCE_SECONDS
 from tests.sensors.fake_prometheus import FakePrometheus, serve
+from tests.support.patience import PATIENCE_SECONDS
 
 CARDS = """
 DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a1",device="nvidia0",modelName="NVIDIA H200"} 51

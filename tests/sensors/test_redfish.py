@@ -26,7 +26,6 @@ from pytest_thermal.sensors.redfish.reading_times import ReadingTimes
 from pytest_thermal.sensors.redfish.source import RedfishSource, make
 from pytest_thermal.sensors.registry import Found
 from pytest_thermal.sensors.specs import bench_specs
-from tests.patience import PATIENCE_SECONDS, until
 from tests.sensors.redfish_service import (
     CDU,
     CHASSIS,
@@ -41,6 +40,7 @@ from tests.sensors.redfish_service import (
     link,
     said,
 )
+from tests.support.patience import PATIENCE_SECONDS, until
 
 PUMP = "pump1.speed_rpm"
 LEAK = "leak_tray.detector_state"

@@ -1,4 +1,4 @@
-"""Waiting for what should have come long ago."""
+"""Waiting for what should have come long ago: no limit of the product, and no measure of a machine's speed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 
 PATIENCE_SECONDS = 90.0
-"""When a test gives up: no limit of the product, and reached by nothing that works."""
+"""When a test gives up. Costs nothing where the thing happens, and a busy machine may stand still for many seconds."""
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something to come true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def until(
+    condition: Callable[[], object], told: Callable[[], str] = str, *, patience_seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Wait for something to come true; ``told`` says more where it does not."""
+    deadline = time.monotonic() + patience_seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"waited in vain\n{told()}"
         time.sleep(0.02)

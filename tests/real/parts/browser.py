@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Browser, Error, expect, sync_playwright
 
-from tests.patience import PATIENCE_SECONDS
 from tests.real.parts.errors import PartUnavailableError
+from tests.support.patience import PATIENCE_SECONDS
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from tests.patience import PATIENCE_SECONDS
 from tests.real.parts import installs
 from tests.real.parts.keys import fresh_key
 from tests.real.parts.process import free_ports, line_after, retried_on_taken_address, served
+from tests.support.patience import PATIENCE_SECONDS
 
 _MODEL = "gpt-4o-mini"
 # First match wins. The model is listed because a fixture names it.

@@ -13,10 +13,10 @@ from typing import Any
 
 import httpx
 
-from tests.patience import PATIENCE_SECONDS
 from tests.real.parts.bmc import PASSWORD, USER, Bmc
 from tests.real.parts.errors import PartUnavailableError
 from tests.real.parts.process import free_ports, served
+from tests.support.patience import PATIENCE_SECONDS
 
 _NEEDED = {
     "prometheus": "prometheus",
