@@ -486,6 +486,31 @@ def test_an_empty_run_folder_is_a_node_that_is_missed(tmp_path: Path) -> None:
     assert bad(judged(tmp_path)) == {"node[n77]"}
 
 
+def test_a_host_whose_folder_came_back_empty_is_missed(tmp_path: Path) -> None:
+    for number in range(1, 7):
+        write_node(tmp_path / f"n{number:02}", f"n{number:02}")
+    (tmp_path / "n07").mkdir()
+    (tmp_path / "n08").mkdir()
+    (tmp_path / "n08" / "slurm.out").write_text("died\n")
+    fleet = judged(tmp_path)
+    assert bad(fleet) == {"node[n07]", "node[n08]"}
+    assert "n08 is missing: its folder in the archive tells of it" in node(fleet, "n08").seen
+
+
+def test_folders_beside_the_runs_that_hold_something_else_are_no_nodes(tmp_path: Path) -> None:
+    write_fleet(tmp_path / "runs", 6)
+    (tmp_path / "allure").mkdir()
+    (tmp_path / "allure" / "a.json").write_text("{}")
+    assert bad(judged(tmp_path)) == set()
+
+
+def test_a_node_that_is_expected_under_its_long_name_is_missed_with_a_hint(tmp_path: Path) -> None:
+    write_fleet(tmp_path, 6)
+    fleet = judged(tmp_path, fleet='[[node]]\nhost = "N03.rack.example"\n')
+    assert bad(fleet) == {"node[N03.rack.example]"}
+    assert "the run of n03 is here" in node(fleet, "N03.rack.example").likely
+
+
 def test_one_machine_under_two_names_is_not_two_nodes(tmp_path: Path) -> None:
     def same(facts: dict[str, Any]) -> None:
         for one in facts["sensors"]:

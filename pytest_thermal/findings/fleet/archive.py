@@ -6,6 +6,7 @@ Reads ``run.json`` alone. One folder is looked into after the other, and a run's
 from __future__ import annotations
 
 import calendar
+import contextlib
 import math
 import os
 import re
@@ -102,6 +103,8 @@ def find_fleet(folder: Path, *, expected: Mapping[str, str], count: int = 0, cou
     by_node: dict[str, list[FoundRun]] = {}
     for found in _runs(folder, notes):
         by_node.setdefault(found.node, []).append(found)
+    for host in _without_runs(folder, [found for runs in by_node.values() for found in runs]):
+        expected = {host: say("its folder in the archive"), **expected}
     known = {name: list(_machines(name, runs)) for name, runs in by_node.items()}
     wanted = dict(expected)
     for one in (found for told in known.values() for found in told):
@@ -143,6 +146,24 @@ def _runs(folder: Path, notes: list[str]) -> Iterator[FoundRun]:
             yield from _runs(Path(entry.path), notes)
         elif entry.name.lower().endswith(".csv"):
             yield _log(Path(entry.path))
+
+
+def _without_runs(folder: Path, runs: Sequence[FoundRun]) -> Iterator[str]:
+    """Hosts whose own folder holds no run: it is empty, or stands among others that are named after their node."""
+    named = [found for found in runs if found.path.parent != folder and not found.is_log]
+    after_node = bool(named) and all(_top(folder, found.path) == found.node for found in named)
+    held = {_top(folder, found.path) for found in runs}
+    with contextlib.suppress(OSError):
+        for entry in sorted(folder.iterdir()):
+            if entry.name in held or entry.name.startswith(".") or not entry.is_dir():
+                continue
+            if (after_node or not any(entry.iterdir())) and RUN not in held:
+                yield entry.name
+
+
+def _top(folder: Path, path: Path) -> str:
+    parts = path.relative_to(folder).parts
+    return parts[0] if parts else RUN
 
 
 def _run(path: Path) -> FoundRun:

@@ -44,6 +44,25 @@ class Remark:
     evidence: Mapping[str, Scalar] = field(default_factory=dict)
 
 
+def _missed_because(fleet: FleetJudgement, name: str) -> str:
+    """Names are taken as they are written; one that differs by its domain or by capitals alone is worth a look."""
+    alike = [
+        other
+        for other, runs in fleet.roster.nodes.items()
+        if runs.newest is not None and not runs.expected_by and _short(other) == _short(name)
+    ]
+    if alike:
+        return say(
+            "the run of {other} is here, of which nothing tells: perhaps the same node under another name",
+            other=alike[0],
+        )
+    return say("the node was down, its job did not start, or its run was not brought back")
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0].casefold()
+
+
 def node_verdict(fleet: FleetJudgement, name: str) -> Verdict:
     """Everything of one node in one verdict: the worst decides, and leads."""
     runs, run = fleet.roster.nodes[name], fleet.run(name)
@@ -57,7 +76,7 @@ def node_verdict(fleet: FleetJudgement, name: str) -> Verdict:
                 teller=runs.expected_by,
                 folder=fleet.roster.folder,
             ),
-            likely=say("the node was down, its job did not start, or its run was not brought back"),
+            likely=_missed_because(fleet, name),
             advice=say("look at {node}; run it again alone, and judge the fleet anew", node=name),
             evidence={"node": name, "missing": True},
         )
