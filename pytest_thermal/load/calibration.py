@@ -88,6 +88,7 @@ async def calibrate(*, parallel: int, stream: bool, seconds: float, processes: i
             try:
                 await asyncio.sleep(max(0.0, begin + seconds - time.monotonic()))
             finally:
+                meter.ended = True
                 for slot in slots:
                     slot.cancel()
                 await asyncio.gather(*slots, return_exceptions=True)
@@ -103,6 +104,8 @@ class _Meter:
         self._added, self._first, self._gaps = Spread(), Spread(), Spread()
         self._requests = 0
         self._trouble = ""
+        self.ended = False
+        """Nothing more is asked. A cancelled request may answer all the same: it was whole, or cancelling got lost."""
 
     def took(self, answer: Answer) -> None:
         """An answer whose text are the times at which it was sent."""
@@ -146,7 +149,7 @@ async def _slot(engine: Engine, meter: _Meter, *, stream: bool) -> None:
     body = {**_ASKED, "messages": _MESSAGES, "stream": stream}
     warm = False
     try:
-        while True:
+        while not meter.ended:
             answer = await connection.send(body)
             if answer.cancelled:
                 return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 import httpx
 import pytest
@@ -104,3 +105,36 @@ def test_without_a_server_there_are_no_figures_and_no_error(monkeypatch: pytest.
     monkeypatch.setattr(calibration, "own_program", lambda *_: ("echo", "this is no port"))
     monkeypatch.setattr(calibration, "START_SECONDS", PATIENCE_SECONDS)
     assert asyncio.run(calibrate(parallel=2, stream=True, seconds=0.1)).trouble
+
+
+class _WholeAllTheSame:
+    """An engine whose answers are whole just when they are cancelled, as a stream is after its ``[DONE]``."""
+
+    name = "httptools on asyncio"
+
+    def __init__(self, *_: object) -> None:
+        self.asked = 0
+
+    def connection(self) -> _WholeAllTheSame:
+        return self
+
+    async def send(self, _: object) -> Answer:
+        self.asked += 1
+        assert self.asked < 100, "it goes on and on"
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(PATIENCE_SECONDS if self.asked == 1 else 0.0)
+        return Answer(started_seconds=0.0, status=200, latency_seconds=0.1)
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_calibration_ends_though_its_last_answer_was_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.asynccontextmanager
+    async def server(_: float) -> AsyncIterator[str]:
+        yield "http://127.0.0.1:1/v1"
+
+    monkeypatch.setattr(calibration, "_server", server)
+    monkeypatch.setattr(calibration, "Engine", _WholeAllTheSame)
+    found = asyncio.run(calibrate(parallel=1, stream=True, seconds=0.1))
+    assert found.trouble == "no answer came in time"
