@@ -180,11 +180,11 @@ def usage_in(data: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     details = usage.get("completion_tokens_details")
-    reasoning = _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
+    reasoning = token_count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
     return Usage(
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        total_tokens=_count(usage.get("total_tokens")),
+        prompt_tokens=token_count(usage.get("prompt_tokens")),
+        completion_tokens=token_count(usage.get("completion_tokens")),
+        total_tokens=token_count(usage.get("total_tokens")),
         reasoning_tokens=reasoning or 0,
     )
 
@@ -301,7 +301,8 @@ def transcript(exchange: Exchange) -> str:
     return _without_echoed_keys(text)
 
 
-def _count(value: Any) -> int | None:
+def token_count(value: Any) -> int | None:
+    """A count of tokens as a gateway told it; None where it is no whole number, or a negative one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -10,7 +10,7 @@ import httpx
 from pydantic_core import from_json, to_json
 
 from pytest_thermal.access.limits import limit_met
-from pytest_thermal.access.reading import error_in, error_text, error_words, gave_up, quote, told_error, usage_in
+from pytest_thermal.access.reading import error_in, error_text, error_words, gave_up, quote, token_count, told_error
 from pytest_thermal.load.alike import Alike
 from pytest_thermal.load.answers import Answer
 from pytest_thermal.transport import Exchange, retry_after_seconds
@@ -35,6 +35,8 @@ def comes_in_events(begin: bytes, content_type: str) -> bool | None:
 
     The label alone does not tell: gateways call a stream ``text/plain`` or nothing, and an error in one piece a stream.
     """
+    if begin.startswith(b"{"):
+        return False  # JSON in one piece, by far the most of what has no events
     if codecs.BOM_UTF8.startswith(begin):
         return None
     begin = begin.removeprefix(codecs.BOM_UTF8).lstrip()
@@ -209,9 +211,10 @@ _OTHER_WORDS = frozenset({"reasoning", "reasoning_content", "refusal", "tool_cal
 
 
 def _take_usage(data: Mapping[str, Any], answer: Answer) -> None:
-    usage = usage_in(data)
-    if usage is None:
+    usage = data.get("usage")
+    if not isinstance(usage, dict):
         return
-    answer.prompt_tokens = usage.prompt_tokens or answer.prompt_tokens
-    if usage.completion_tokens is not None:
-        answer.completion_tokens = usage.completion_tokens
+    answer.prompt_tokens = token_count(usage.get("prompt_tokens")) or answer.prompt_tokens
+    completion_tokens = token_count(usage.get("completion_tokens"))
+    if completion_tokens is not None:
+        answer.completion_tokens = completion_tokens
