@@ -27,7 +27,7 @@ from pytest_thermal.bench import Monitor
 from pytest_thermal.bench.fleet_file import read_fleet_file
 from pytest_thermal.findings import Judgement, limits_for
 from pytest_thermal.recording import read_run, write_summary
-from pytest_thermal.recording.layout import RUN, SUMMARY, checksums
+from pytest_thermal.recording.layout import RUN, SUMMARY, sealed
 
 HOURS, PER_SECOND = 1.0, 5.0
 BUDGET_SECONDS, BUDGET_MEGABYTES = 60.0, 2000.0
@@ -92,7 +92,7 @@ def multiply(template: Path, archive: Path, count: int) -> None:
                     if figure["name"] in ("rise", "peak", "steady"):
                         figure["value"] += more + COOLER_CELSIUS
         (run / SUMMARY).write_text(json.dumps(own))
-        told = {**facts, "host": {**facts["host"], "name": node}, "sha256": checksums(run)}
+        told = sealed(run, {**facts, "host": {**facts["host"], "name": node}})
         (run / RUN).write_text(json.dumps(told))
     (archive / "fleet.toml").write_text(places(count))
 

@@ -183,9 +183,9 @@ def _requests(rng: np.random.Generator, phases: Sequence[Mapping[str, Any]], per
         rows = zip(starts.tolist(), first.tolist(), whole.tolist(), tokens.tolist(), failed.tolist(), strict=True)
         for start, ttft, latency, count, bad in rows:
             if bad:
-                yield f"{start:.6f},,{latency:.6f},503,status 503: no worker is free,,,{phase['name']}\n"
+                yield f"{start:.6f},,{latency:.6f},503,status 503: no worker is free,,,{phase['name']},rack-1,\n"
             else:
-                yield f"{start:.6f},{ttft:.6f},{latency:.6f},200,,512,{count},{phase['name']}\n"
+                yield f"{start:.6f},{ttft:.6f},{latency:.6f},200,,512,{count},{phase['name']},rack-1,\n"
 
 
 # ------------------------------------------------------------------------------------ one run, in a process of its own

@@ -156,7 +156,7 @@ def judge_fleet(
     free = max(len(members) - sum(1 for place in effects if place.effect), 1)
     scale = robust_sigma(own) * math.sqrt(len(members) / free)
     bound = scale * _doubt(free)
-    threshold = max(_cut(len(members)) * bound, least_deviation)
+    threshold = max(sigmas_of(len(members)) * bound, least_deviation)
     effects = _allowed(effects, members, bound, least_deviation, least_of_places or {})
     places = tuple(place for place in effects if _stands_out(place))
     judged = [
@@ -211,8 +211,8 @@ def _few(members: Sequence[Member], least: float) -> Consistency:
     )  # fmt: skip
 
 
-def _cut(count: int) -> float:
-    """Sigmas from which on one of so many normal values is no chance."""
+def sigmas_of(count: int) -> float:
+    """How many sigmas one of ``count`` normal values must be off to be no chance: `SIGMAS`, or more of many."""
     return max(SIGMAS, NormalDist().inv_cdf(1 - BY_CHANCE / 2 / count))
 
 
@@ -327,7 +327,7 @@ def _allowed(
         wanted = max(least_of_kinds.get(kind, least) for kind, _ in _names(place))
         for kind, inner in known:
             if len(by_kind[kind]) >= LEAST_MEMBERS:
-                wanted = max(wanted, _cut(len(by_kind[kind])) * spreads[kind] * _doubt(len(by_kind[kind])))
+                wanted = max(wanted, sigmas_of(len(by_kind[kind])) * spreads[kind] * _doubt(len(by_kind[kind])))
             for other, count in inner.items():
                 if len(by_kind[other]) >= LEAST_MEMBERS:
                     variance += (spreads[other] * _doubt(len(by_kind[other]))) ** 2 / count
@@ -339,7 +339,7 @@ def _allowed(
                 against=place.effect - float(np.median(others)) if others else 0.0,
                 parted=upper is not None,
                 allowed=min(
-                    max(wanted, _cut(len(by_kind[place.kind])) * math.sqrt(variance / EFFICIENCY)),
+                    max(wanted, sigmas_of(len(by_kind[place.kind])) * math.sqrt(variance / EFFICIENCY)),
                     MOST_INFLATED * max(least_of_kinds.get(kind, least) for kind, _ in _names(place)),
                 ),
             )

@@ -501,6 +501,16 @@ def test_folders_beside_the_runs_that_hold_something_else_are_no_nodes(tmp_path:
     write_fleet(tmp_path / "runs", 6)
     (tmp_path / "allure").mkdir()
     (tmp_path / "allure" / "a.json").write_text("{}")
+    (tmp_path / "runs" / "logs").mkdir()
+    assert bad(judged(tmp_path)) == set()
+    assert bad(judged(tmp_path / "runs")) == set()
+
+
+def test_what_lies_beside_the_folders_of_hosts_is_no_node(tmp_path: Path) -> None:
+    for number in range(1, 7):
+        write_node(tmp_path / f"n{number:02}", f"n{number:02}")
+    (tmp_path / "allure").mkdir()
+    (tmp_path / "allure" / "a.json").write_text("{}")
     assert bad(judged(tmp_path)) == set()
 
 

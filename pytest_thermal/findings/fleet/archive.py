@@ -149,21 +149,32 @@ def _runs(folder: Path, notes: list[str]) -> Iterator[FoundRun]:
 
 
 def _without_runs(folder: Path, runs: Sequence[FoundRun]) -> Iterator[str]:
-    """Hosts whose own folder holds no run: it is empty, or stands among others that are named after their node."""
+    """Hosts whose own folder holds no run.
+
+    A folder is a host's by two signs of three: it is empty, the folders beside it are named after their nodes, or it is
+    named as the nodes are but for their numbers. What else lies beside runs is nobody's business here.
+    """
+    if any(found.path == folder for found in runs):
+        return
     named = [found for found in runs if found.path.parent != folder and not found.is_log]
     after_node = bool(named) and all(_top(folder, found.path) == found.node for found in named)
     held = {_top(folder, found.path) for found in runs}
+    shapes = {_shape(found.node) for found in runs}
     with contextlib.suppress(OSError):
         for entry in sorted(folder.iterdir()):
             if entry.name in held or entry.name.startswith(".") or not entry.is_dir():
                 continue
-            if (after_node or not any(entry.iterdir())) and RUN not in held:
+            signs = (after_node, _shape(entry.name) in shapes, not any(entry.iterdir()))
+            if sum(signs) >= 2:
                 yield entry.name
 
 
 def _top(folder: Path, path: Path) -> str:
-    parts = path.relative_to(folder).parts
-    return parts[0] if parts else RUN
+    return path.relative_to(folder).parts[0]
+
+
+def _shape(name: str) -> str:
+    return re.sub(r"\d+", "#", name)
 
 
 def _run(path: Path) -> FoundRun:

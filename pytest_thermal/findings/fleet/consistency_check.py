@@ -470,7 +470,7 @@ def place_origin(fleet: FleetJudgement, place: Place, kind: str) -> str:
     limit = fleet.limits["consistency_place_least" if kind in OF_NODES else "consistency_least"]
     if place.allowed <= limit.value + 1e-9:
         return say("{name}: {text}", name=limit.name, text=limit.origin)
-    return say("3.5 sigma of what such places differ by")
+    return say("what such places differ by, to one false alarm in a hundred fleets")
 
 
 def _no_place(fleet: FleetJudgement, kind: str) -> Verdict:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_thermal.analysis.fleet import Consistency, Consistent, Member, judge_fleet
+from pytest_thermal.analysis.fleet import Consistency, Consistent, Member, judge_fleet, sigmas_of
 from pytest_thermal.bench.fleet_file import FleetFile
 from pytest_thermal.findings.fleet.node_run import Card
 from pytest_thermal.findings.limits import Limit, Limits
@@ -67,7 +67,11 @@ class Compared:
         """Where the allowed deviation came from."""
         if self.by_limit:
             return say("{name}: {text}", name=self.limit.name, text=self.limit.origin)
-        return say("3.5 sigma by the median absolute deviation of {cards} cards", cards=len(self.found.members))
+        return say(
+            "{sigmas:.1f} sigma by the median absolute deviation of {cards} cards",
+            sigmas=sigmas_of(len(self.found.members)),
+            cards=len(self.found.members),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
